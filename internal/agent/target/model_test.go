@@ -64,7 +64,9 @@ func (m *model) attributions(id Identity) []string {
 				labels = o.Instances
 			}
 			for _, owner := range o.Owners {
-				if !seen[owner.UID] {
+				known, ok := m.objects[owner.UID]
+				valid := !ok || known.Ref == owner.Ref || known.Ref == clusterScoped(owner).Ref
+				if valid && !seen[owner.UID] {
 					seen[owner.UID] = true
 					above = append(above, owner)
 				}
@@ -108,7 +110,7 @@ func (m *model) ignored(w Workload) []string {
 	for _, o := range m.objects {
 		attributed := slices.ContainsFunc(m.attributions(o.Identity), func(text string) bool { return strings.HasPrefix(text, "{"+w.Name+" ") })
 		if m.deleted[o.UID].IsZero() && slices.Contains(o.Instances, w.Instance) && !attributed && !m.labelCounts(w, o.Namespace) {
-			out = append(out, o.Ref.String())
+			out = append(out, o.String())
 		}
 	}
 	slices.Sort(out)
@@ -142,12 +144,13 @@ func newUniverse(seed uint64) universe {
 
 func (u universe) id() Identity { return u.ids[u.IntN(len(u.ids))] }
 
-// object returns an object with up to two owners. As in owner references, an owner has the namespace of the object.
+// object returns an object with up to two owners. As in owner references, an owner has the namespace of the object. Some have
+// the UID of an object in another namespace.
 func (u universe) object() Object {
 	o := Object{Identity: u.id()}
 	for range u.IntN(3) {
 		owner := u.id()
-		if owner.Kind == "Cluster" || owner.Namespace == o.Namespace {
+		if owner.Kind == "Cluster" || owner.Namespace == o.Namespace || u.IntN(4) == 0 {
 			owner.Namespace = o.Namespace
 			o.Owners = append(o.Owners, owner)
 		}
