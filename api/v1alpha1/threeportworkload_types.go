@@ -10,8 +10,13 @@ const Finalizer = "control-plane.threeport.io/threeport-workload-finalizer"
 // AnnotationRetryRejected makes the agent send rejected reports again whenever its value changes.
 const AnnotationRetryRejected = "control-plane.threeport.io/retry-rejected"
 
+// AnnotationNamespaces names, separated by commas, namespaces in which the workload's label counts besides those of the listed
+// resources.
+const AnnotationNamespaces = "control-plane.threeport.io/namespaces"
+
 // Labels that attribute an object to a workload if none of its owners is listed. The value is the instance's ID in
-// decimal.
+// decimal. A label counts in the namespaces of the listed resources and in those of [AnnotationNamespaces]. If a Helm workload
+// has neither, its label counts in all namespaces.
 const (
 	LabelWorkloadInstance     = "control-plane.threeport.io/workload-instance"
 	LabelHelmWorkloadInstance = "control-plane.threeport.io/helm-workload-instance"

@@ -200,6 +200,17 @@ message: Back-off restarting failed container
 lastTimestamp: "2026-01-01T00:00:00Z"
 involvedObject: {kind: Pod, namespace: %s, name: web-1-a, uid: %s}
 `, namespace, namespace, crashing.GetUID())
+	// Anybody who may create Events can name the pod's UID.
+	create(t, `
+apiVersion: v1
+kind: Event
+metadata: {name: other.1, namespace: %s}
+type: Warning
+reason: Forged
+message: not about this pod
+lastTimestamp: "2026-01-01T00:01:00Z"
+involvedObject: {kind: Pod, namespace: %s, name: other, uid: %s}
+`, namespace, namespace, crashing.GetUID())
 	engine := create(t, "apiVersion: example.com/v1\nkind: Engine\nmetadata: {name: v8, namespace: %s, labels: {app: engine}}\nstatus: {conditions: [{type: Ready, status: \"True\"}]}\n", namespace)
 	create(t, "apiVersion: parts.example.com/v1\nkind: Piston\nmetadata: {name: one, namespace: %s, ownerReferences: %s}\nstatus: {phase: Failed}\n",
 		namespace, owner("Engine", "example.com/v1", engine))
@@ -220,10 +231,21 @@ func TestTree_Cluster(t *testing.T) {
   {group: apps, version: v1beta1, kind: Deployment, name: web}, {group: example.com, version: v1, kind: Engine, name: v8, namespace: garden},
   {version: v1, kind: Service, name: absent, namespace: garden}, {group: example.org, version: v1, kind: Ghost, name: x, namespace: garden}`)
 
+	create(t, "{apiVersion: v1, kind: Namespace, metadata: {name: thicket}}")
+	create(t, `
+apiVersion: v1
+kind: Pod
+metadata: {name: weed, namespace: thicket, labels: {control-plane.threeport.io/workload-instance: "877588458330128385"}}
+spec: {containers: [{name: web, image: example/app}]}
+`)
+
 	r := call(t, "tree", "plant", "-o", "wide")
 	r.want(t, exitNotHealthy, "└─ Pod web-1-a", "CrashLoopBackOff", "BackOff", "Service garden/absent does not exist", "KindNotInstalled", "Piston one",
 		"Pod garden/labelled", "Secret garden/key", "The agent reports Healthy")
-	for _, text := range []string{"hunter2", "ConfigMap engine"} {
+	if !strings.Contains(r.err, "1 object has the label of the workload in a namespace where it does not count") || !strings.Contains(r.err, "pods thicket/weed") {
+		t.Errorf("the messages do not name the labelled pod of another namespace: %s", r.err)
+	}
+	for _, text := range []string{"hunter2", "ConfigMap engine", "weed"} {
 		if strings.Contains(r.out, text) {
 			t.Errorf("the tree contains %q:\\n%s", text, r.out)
 		}

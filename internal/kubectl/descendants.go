@@ -3,14 +3,17 @@ package kubectl
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 
 	"golang.org/x/sync/errgroup"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/threeport/threeport-agent/api/v1alpha1"
@@ -30,7 +33,7 @@ func (g *objectReader) scan(ctx context.Context, places []listScope) ([]objectMe
 	return g.scanEach(ctx, places, metav1.ListOptions{})
 }
 
-// scanLabel lists the objects that belong to a workload by its label.
+// scanLabel lists the objects with the label of a workload.
 func (g *objectReader) scanLabel(ctx context.Context, wl *v1alpha1.ThreeportWorkload) ([]objectMetadata, error) {
 	label := v1alpha1.LabelWorkloadInstance
 	if wl.Spec.WorkloadType == v1alpha1.WorkloadTypeHelmInstance {
@@ -41,6 +44,47 @@ func (g *objectReader) scanLabel(ctx context.Context, wl *v1alpha1.ThreeportWork
 		places = append(places, listScope{r, metav1.NamespaceAll})
 	}
 	return g.scanEach(ctx, places, metav1.ListOptions{LabelSelector: label + "=" + strconv.FormatInt(wl.Spec.WorkloadInstanceID, 10)})
+}
+
+// dropIgnored removes the objects in namespaces where the label of a workload does not count, and notes their number and some names.
+func (g *objectReader) dropIgnored(
+	wl *v1alpha1.ThreeportWorkload, listed []listedResource, labelled []objectMetadata,
+) []objectMetadata {
+	const shown = 5
+	var ignored []string
+	counts := labelCounts(wl, listed)
+	labelled = slices.DeleteFunc(labelled, func(f objectMetadata) bool {
+		if counts(f.namespace) {
+			return false
+		}
+		ignored = append(ignored, f.GroupResource().String()+" "+f.namespace+"/"+f.name)
+		return true
+	})
+	if len(ignored) > 0 {
+		slices.Sort(ignored)
+		subject := "1 object has"
+		if len(ignored) > 1 {
+			subject = fmt.Sprintf("%d objects have", len(ignored))
+		}
+		g.noteIncomplete(fmt.Sprintf("%s the label of the workload in a namespace where it does not count; the annotation %s adds namespaces: %s",
+			subject, v1alpha1.AnnotationNamespaces, strings.Join(ignored[:min(len(ignored), shown)], ", ")))
+	}
+	return labelled
+}
+
+// labelCounts returns whether the label of a workload counts in a namespace, by the same rule as the agent.
+func labelCounts(wl *v1alpha1.ThreeportWorkload, listed []listedResource) func(namespace string) bool {
+	named := wl.LabelNamespaces()
+	for _, r := range wl.Spec.WorkloadResourceInstances {
+		if r.Namespace != "" {
+			named = append(named, r.Namespace)
+		}
+	}
+	everywhere := len(named) == 0 && wl.Spec.WorkloadType == v1alpha1.WorkloadTypeHelmInstance
+	for _, s := range listed {
+		named = append(named, s.listed.Namespace)
+	}
+	return func(namespace string) bool { return namespace == "" || everywhere || slices.Contains(named, namespace) }
 }
 
 func (g *objectReader) scanEach(ctx context.Context, places []listScope, options metav1.ListOptions) ([]objectMetadata, error) {
@@ -118,9 +162,9 @@ func (g *objectReader) readAll(ctx context.Context, wanted []objectMetadata) ([]
 // readWarnings reads the latest Event of type Warning about each object.
 func (g *objectReader) readWarnings(ctx context.Context, have *workloadObjects) (map[types.UID]health.Warning, error) {
 	namespaces := map[string]bool{}
-	uids := map[types.UID]bool{}
+	objects := map[types.UID]*unstructured.Unstructured{}
 	note := func(u *unstructured.Unstructured) {
-		uids[u.GetUID()] = true
+		objects[u.GetUID()] = u
 		namespaces[cmp.Or(u.GetNamespace(), metav1.NamespaceDefault)] = true // Events about cluster-scoped objects are in default
 	}
 	for _, s := range have.listed {
@@ -136,7 +180,7 @@ func (g *objectReader) readWarnings(ctx context.Context, have *workloadObjects) 
 		p := listScope{events, namespace}
 		err := g.list(ctx, p, metav1.ListOptions{FieldSelector: "type=Warning"}, func(u *unstructured.Unstructured) {
 			uid, warning, ok := warningOf(u.Object)
-			if ok && uids[uid] && !warning.Time.Before(latest[uid].Time) {
+			if ok && isAbout(u.Object, objects[uid]) && !warning.Time.Before(latest[uid].Time) {
 				latest[uid] = warning
 			}
 		})
@@ -145,4 +189,20 @@ func (g *objectReader) readWarnings(ctx context.Context, have *workloadObjects) 
 		}
 	}
 	return latest, nil
+}
+
+// isAbout reports whether an Event of core/v1 is about an object, by the same rule as the agent. The UID alone is no evidence,
+// because the creator of the Event chooses it.
+func isAbout(event map[string]any, object *unstructured.Unstructured) bool {
+	if object == nil {
+		return false
+	}
+	text := func(path ...string) string {
+		s, _, _ := unstructured.NestedString(event, path...)
+		return s
+	}
+	namespace, version := object.GetNamespace(), text("involvedObject", "apiVersion")
+	return text("involvedObject", "kind") == object.GetKind() && text("involvedObject", "name") == object.GetName() &&
+		text("involvedObject", "namespace") == namespace && (namespace == "" || text("metadata", "namespace") == namespace) &&
+		(version == "" || schema.FromAPIVersionAndKind(version, "").Group == object.GroupVersionKind().Group)
 }

@@ -96,10 +96,10 @@ func (g *objectReader) readWorkload(ctx context.Context, wl *v1alpha1.ThreeportW
 	if out.derived, err = g.readAll(ctx, byOwner); err != nil {
 		return nil, err
 	}
-	out.labelled, err = g.readAll(ctx, slices.DeleteFunc(labelled, func(f objectMetadata) bool {
+	labelled = slices.DeleteFunc(labelled, func(f objectMetadata) bool {
 		return roots[f.uid] || slices.ContainsFunc(byOwner, func(other objectMetadata) bool { return other.uid == f.uid })
-	}))
-	if err != nil {
+	})
+	if out.labelled, err = g.readAll(ctx, g.dropIgnored(wl, out.listed, labelled)); err != nil {
 		return nil, err
 	}
 	if out.warnings, err = g.readWarnings(ctx, out); err != nil {

@@ -9,8 +9,11 @@ import (
 	"github.com/threeport/threeport-agent/internal/agent/target"
 )
 
-// watchingCondition is true if every listed resource and every base kind is watched.
-func watchingCondition(generation int64, resources []target.ResourceStatus, baseKindErrors []string) metav1.Condition {
+// watchingCondition is true if every listed resource and every base kind is watched. Its message also says where the label of
+// the workload counts, if that needs attention.
+func watchingCondition(
+	generation int64, resources []target.ResourceStatus, baseKindErrors []string, labels target.LabelUse,
+) metav1.Condition {
 	c := metav1.Condition{
 		Type: v1alpha1.ConditionWatching, Status: metav1.ConditionTrue, ObservedGeneration: generation,
 		Reason: "Watching", Message: sentence(int64(len(resources)), "resource", "is", "are", "watched"),
@@ -25,7 +28,25 @@ func watchingCondition(generation int64, resources []target.ResourceStatus, base
 	if len(unwatched) > 0 {
 		c.Status, c.Reason, c.Message = metav1.ConditionFalse, "NotAllWatched", summarize(unwatched)
 	}
+	c.Message = joinUnique(c.Message, labelMessage(labels))
 	return c
+}
+
+// labelMessage says that the label of a workload counts everywhere, or names objects on which it does not count.
+func labelMessage(labels target.LabelUse) string {
+	const remedy = "the annotation " + v1alpha1.AnnotationNamespaces
+	if labels.Everywhere {
+		return "the label of the workload counts in all namespaces, because no resource names one; " + remedy + " names them"
+	}
+	if len(labels.Ignored) == 0 {
+		return ""
+	}
+	var names []string
+	for _, ref := range labels.Ignored {
+		names = append(names, ref.String())
+	}
+	return truncateMessage(sentence(int64(len(names)), "object", "has", "have", "the label of the workload in a namespace where it "+
+		"does not count; "+remedy+" adds namespaces: "+summarize(names)), 1)
 }
 
 // deliveredCondition is true if no report is pending or rejected.

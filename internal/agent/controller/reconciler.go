@@ -182,7 +182,9 @@ func instanceOf(wl *v1alpha1.ThreeportWorkload) target.Instance {
 }
 
 func workloadOf(wl *v1alpha1.ThreeportWorkload) target.Workload {
-	out := target.Workload{Name: wl.Name, Instance: instanceOf(wl), Declared: wl.CreationTimestamp.Time}
+	out := target.Workload{
+		Name: wl.Name, Instance: instanceOf(wl), Declared: wl.CreationTimestamp.Time, LabelNamespaces: wl.LabelNamespaces(),
+	}
 	for _, res := range wl.Spec.WorkloadResourceInstances {
 		out.Resources = append(out.Resources, target.Resource{
 			Ref:     target.Ref{Group: res.Group, Kind: res.Kind, Namespace: res.Namespace, Name: res.Name},

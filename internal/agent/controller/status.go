@@ -90,7 +90,7 @@ func (r *Reconciler) status(wl *v1alpha1.ThreeportWorkload, progress target.Deli
 	status.Delivery.Retried = retryAnnotation(wl)
 	durable, err := r.state.Durable()
 	for _, c := range []metav1.Condition{
-		watchingCondition(wl.Generation, observed, r.reporter.BaseKindErrors()),
+		watchingCondition(wl.Generation, observed, r.reporter.BaseKindErrors(), r.targets.LabelUse(wl.Name)),
 		deliveredCondition(wl.Generation, status.Delivery),
 		durableCondition(wl.Generation, durable, err),
 		healthyCondition(wl.Generation, v),

@@ -85,6 +85,7 @@ func TestReconcile_Conditions(t *testing.T) {
 		state              target.State
 		baseKindErrors     []string
 		progress           target.DeliveryProgress
+		labelled           string // the namespace of an object with the label
 		watching, delivery string // status and reason
 		message            string
 	}{
@@ -160,6 +161,15 @@ func TestReconcile_Conditions(t *testing.T) {
 			delivery: "False Rejected",
 			message:  "1 report was rejected",
 		},
+		{
+			reason:   "the label of another namespace does not count",
+			state:    target.Present,
+			labelled: "evil",
+			watching: "True Watching",
+			delivery: "True Delivered",
+			message: "1 object has the label of the workload in a namespace where it does not count; the annotation " +
+				"control-plane.threeport.io/namespaces adds namespaces: Pod evil/labelled",
+		},
 	} {
 		t.Run(c.reason, func(t *testing.T) {
 			w := newWorld(t)
@@ -167,6 +177,12 @@ func TestReconcile_Conditions(t *testing.T) {
 			w.create(wl)
 			w.reporter.state, w.reporter.baseKindErrors = c.state, c.baseKindErrors
 			w.delivery.set(c.progress)
+			if c.labelled != "" {
+				w.targets.Upsert(target.Object{
+					Identity:  target.Identity{Ref: target.Ref{Kind: "Pod", Namespace: c.labelled, Name: "labelled"}, UID: "uid"},
+					Instances: []target.Instance{instanceOf(wl)},
+				})
+			}
 			w.reconcile(wl.Name)
 			status := w.stored(wl.Name).Status
 			var messages []string

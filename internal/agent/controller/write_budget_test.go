@@ -9,13 +9,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/threeport/threeport-agent/api/v1alpha1"
+	"github.com/threeport/threeport-agent/internal/agent/target"
 )
 
 func TestUrgencyOf(t *testing.T) {
 	current := func() v1alpha1.ThreeportWorkloadStatus {
 		return v1alpha1.ThreeportWorkloadStatus{
 			ObservedGeneration: 2, Health: "Healthy",
-			Conditions: []metav1.Condition{deliveredCondition(2, v1alpha1.DeliveryStatus{Pending: 3}), watchingCondition(2, nil, nil)},
+			Conditions: []metav1.Condition{deliveredCondition(2, v1alpha1.DeliveryStatus{Pending: 3}), watchingCondition(2, nil, nil, target.LabelUse{})},
 			Resources: []v1alpha1.ResourceStatus{
 				{Kind: "A", Name: "a", State: v1alpha1.ResourcePresent, LastOperation: "MODIFIED", ReportedResourceVersion: "7"},
 				{Kind: "B", Name: "b", State: v1alpha1.ResourceAbsent},

@@ -165,3 +165,41 @@ func TestInvolvedObject(t *testing.T) {
 		}
 	}
 }
+
+func TestIsAbout(t *testing.T) {
+	node := target.Identity{Ref: target.Ref{Kind: "Node", Name: "n-1"}, UID: "uid-node"}
+	pod := target.Identity{Ref: target.Ref{Kind: "Pod", Namespace: "app", Name: "web-1-x"}, UID: "uid-pod"}
+	aboutNode := corev1.ObjectReference{APIVersion: "v1", Kind: "Node", Name: "n-1", UID: "uid-node"}
+	aboutPod := podEvent().InvolvedObject
+	with := func(change func(*corev1.ObjectReference)) corev1.ObjectReference {
+		out := aboutPod
+		change(&out)
+		return out
+	}
+	for _, tt := range []struct {
+		reason    string
+		namespace string // of the Event
+		involved  corev1.ObjectReference
+		known     target.Identity
+		want      bool
+	}{
+		{"an Event of a controller", "app", aboutPod, pod, true},
+		{"without an API version", "app", with(func(o *corev1.ObjectReference) { o.APIVersion = "" }), pod, true},
+		{"an Event of a user of another namespace", "evil", aboutPod, pod, false},
+		{"the namespace of the Event", "evil", with(func(o *corev1.ObjectReference) { o.Namespace = "evil" }), pod, false},
+		{"no namespace", "default", with(func(o *corev1.ObjectReference) { o.Namespace = "" }), pod, false},
+		{"another name", "app", with(func(o *corev1.ObjectReference) { o.Name = "web" }), pod, false},
+		{"another kind", "app", with(func(o *corev1.ObjectReference) { o.Kind = "ConfigMap" }), pod, false},
+		{"another group", "app", with(func(o *corev1.ObjectReference) { o.APIVersion = "example.com/v1" }), pod, false},
+		{"another UID", "app", with(func(o *corev1.ObjectReference) { o.UID = "uid-other" }), pod, false},
+		{"a cluster-scoped object", "default", aboutNode, node, true},
+		{"a cluster-scoped object, by a system component", "kube-system", aboutNode, node, true},
+		{"a cluster-scoped object, by a user", "evil", aboutNode, node, false},
+	} {
+		ev := &corev1.Event{InvolvedObject: tt.involved}
+		ev.Namespace = tt.namespace
+		if got := IsAbout(ev, tt.known); got != tt.want {
+			t.Errorf("%s: IsAbout is %t, want %t", tt.reason, got, tt.want)
+		}
+	}
+}

@@ -81,7 +81,7 @@ func (r *eventReporter) reassessWarned(ev *corev1.Event) {
 		return
 	}
 	known, ok := r.targets.KnownObject(ev.InvolvedObject.UID)
-	if !ok {
+	if !ok || !observe.IsAbout(ev, known) {
 		return
 	}
 	if r.targets.IsListed(known.Ref) || health.CountsAsDependent(known.GroupKind()) && len(r.targets.Attributions(known)) > 0 {
@@ -90,11 +90,15 @@ func (r *eventReporter) reassessWarned(ev *corev1.Event) {
 }
 
 // attribution returns the workload that an Event is reported to, if it is known yet. An Event has one row, so the first of
-// several workloads gets it.
+// several workloads gets it. An Event that names an object of another namespace, or the UID of another object, has none.
 func (r *eventReporter) attribution(name types.NamespacedName, ev *corev1.Event) (target.Attribution, bool) {
 	involved := observe.InvolvedObject(ev)
-	if known, ok := r.targets.KnownObject(involved.UID); ok {
+	known, ok := r.targets.KnownObject(involved.UID)
+	switch {
+	case ok && observe.IsAbout(ev, known):
 		return r.attributionOfKnown(known)
+	case ok, !observe.InNamespaceOfObject(ev):
+		return target.Attribution{}, false
 	}
 	for _, attribution := range r.targets.AttributionsByName(involved, ev.CreationTimestamp.Time) {
 		// Another object may have the name until the kind has synced.

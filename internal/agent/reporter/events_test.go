@@ -1,6 +1,8 @@
 package reporter
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -43,5 +45,53 @@ func TestReporter_ExpiredEvents_AreForgotten(t *testing.T) {
 	forgotten("Unwatched")
 	if w.sink.forgotten(events["Stays"]) {
 		t.Error("an existing Event is forgotten, and would make a second row")
+	}
+}
+
+// An Event about an object of another namespace, or with the UID of another object, is neither reported nor the cause of a
+// verdict. Its creator chooses the UID, and the API server compares no namespaces if the Event has an eventTime.
+func TestReporter_EventsOfOtherNamespaces_AreIgnored(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, shared.reader, quick())
+	conf, p := w.create(configMap("conf")), w.create(pod("web"))
+	wl := w.track("wl", "v1 ConfigMap conf", "v1 Pod web")
+	w.expectStatus(wl, "Reconciling")
+	elsewhere := w.namespace + "-evil"
+	w.create("{apiVersion: v1, kind: Namespace, metadata: {name: " + elsewhere + "}}")
+
+	forged := map[string]string{
+		"ForgedFromOutside": fmt.Sprintf("{apiVersion: v1, kind: Pod, namespace: %s, name: web, uid: %q}", w.namespace, p.GetUID()),
+		"ForgedByUID":       fmt.Sprintf("{apiVersion: v1, kind: Pod, namespace: %s, name: web, uid: %q}", elsewhere, p.GetUID()),
+		"ForgedByName":      fmt.Sprintf("{apiVersion: v1, kind: ConfigMap, namespace: %s, name: conf}", w.namespace),
+		"ForgedUnknown":     fmt.Sprintf("{apiVersion: v1, kind: ConfigMap, namespace: %s, name: conf, uid: none}", w.namespace),
+	}
+	keys := map[string]observe.Key{}
+	for reason, regarding := range forged {
+		keys[reason] = observe.EventKey(w.create(fmt.Sprintf(`
+apiVersion: events.k8s.io/v1
+kind: Event
+metadata: {name: %s, namespace: %s}
+eventTime: "2036-01-02T03:04:05.000001Z"
+reportingController: example.com/attacker
+reportingInstance: attacker-0
+action: Forging
+type: Warning
+reason: %s
+note: words of another user
+regarding: %s
+`, strings.ToLower(reason), elsewhere, reason, regarding)).GetUID())
+	}
+	w.create(event("Honest", conf))
+	w.expectEvent("Honest", wl.Resources[0])
+	w.patchStatus(p, `{"status": {"phase": "Failed", "reason": "Evicted"}}`)
+	w.expectStatus(wl, "Down")
+	for reason, key := range keys {
+		w.eventually("the Event "+reason+" was considered", func() string { return complain(!w.sink.isCancelled(key), "it was not") })
+		if len(w.sink.events(reason)) > 0 {
+			t.Errorf("the Event %s is reported", reason)
+		}
+	}
+	if _, _, message := w.reporter.Health(wl.Name); strings.Contains(message, "words of another user") {
+		t.Errorf("the verdict quotes a forged Event: %s", message)
 	}
 }

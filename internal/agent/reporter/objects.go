@@ -132,7 +132,10 @@ func (r *objectReporter) healthChanged(attribution target.Attribution) {
 func (r *objectReporter) latestWarning(id target.Identity) health.Warning {
 	var latest health.Warning
 	r.informers.EachEvent(id.UID, func(ev *corev1.Event) {
-		if at := observe.EventTime(ev); ev.Type == corev1.EventTypeWarning && at.After(latest.Time) {
+		if ev.Type != corev1.EventTypeWarning || !observe.IsAbout(ev, id) {
+			return
+		}
+		if at := observe.EventTime(ev); at.After(latest.Time) {
 			latest = health.Warning{Reason: ev.Reason, Message: ev.Message, Time: at}
 		}
 	})

@@ -14,9 +14,13 @@ import (
 //  1. A workload lists the object by name. The object itself need not be known.
 //  2. A workload lists one of the object's owners. The nearest level of owners with a match decides. All matches of that
 //     level count.
-//  3. The object has a workload label. All workloads of the labelled instances count.
-//  4. An owner has a workload label; the nearest label decides.
+//  3. The object has a workload label. All workloads of the labelled instances count whose label counts in the namespace of
+//     the object; see [Registry.LabelUse].
+//  4. An owner has a workload label, under the same condition; the nearest label decides.
 //  5. Otherwise the object belongs to no workload.
+//
+// A reference with the UID of a known object counts only if it has the kind and the name of that object. The object is in the
+// same namespace or cluster-scoped. The garbage collector of Kubernetes has the same rule.
 //
 // An unknown owner ends its chain; [Registry.UnresolvedOwners] returns these owners so that the caller can look them up.
 // An Event about an object that the registry does not know is attributed by [Registry.AttributionsByName], and if that
@@ -49,7 +53,7 @@ func (r *Registry) attributions(id Identity) []Attribution {
 				labels = n.Instances
 			}
 			for _, owner := range n.Owners {
-				if _, ok := seen[owner.UID]; !ok {
+				if _, ok := seen[owner.UID]; !ok && r.graph.isValid(owner) {
 					seen[owner.UID] = struct{}{}
 					next = append(next, owner)
 				}
@@ -60,7 +64,7 @@ func (r *Registry) attributions(id Identity) []Attribution {
 		}
 		level = next
 	}
-	return r.attributionsByLabel(labels)
+	return r.attributionsByLabel(labels, id.Namespace)
 }
 
 // AttributionsByName returns the workloads that list an unknown object by its name, in the same order as
@@ -105,11 +109,15 @@ func (r *Registry) attributionsByOwner(owner Identity) []Attribution {
 	return found
 }
 
-func (r *Registry) attributionsByLabel(instances []Instance) []Attribution {
+// attributionsByLabel returns an attribution for each workload whose label counts in the namespace of an object. The label may
+// be that of an owner.
+func (r *Registry) attributionsByLabel(instances []Instance, namespace string) []Attribution {
 	var found []Attribution
 	for _, instance := range instances {
 		for name := range r.instances[instance] {
-			found = append(found, Attribution{Workload: name, Instance: instance})
+			if r.workloads[name].labelCounts(namespace) {
+				found = append(found, Attribution{Workload: name, Instance: instance})
+			}
 		}
 	}
 	return sorted(found)

@@ -12,6 +12,7 @@ func TestAttributions_Rules(t *testing.T) {
 		stranger = ident(podKind, "stranger", "uid-stranger")
 		cronRS   = ident(replicaSetKind, "other", "uid-other")
 		clusterP = clusterScoped(ident(nodeKind, "parent", "uid-parent"))
+		foreign  = Identity{Ref: Ref{Kind: "Pod", Namespace: "evil", Name: "p"}, UID: "uid-evil"}
 	)
 	tests := []struct {
 		reason    string
@@ -96,7 +97,7 @@ func TestAttributions_Rules(t *testing.T) {
 		},
 		{
 			reason:    "the nearest label counts",
-			workloads: []Workload{workload("shop", 1), workload("far", 2)},
+			workloads: []Workload{labelsIn(workload("shop", 1), "app"), labelsIn(workload("far", 2), "app")},
 			objects:   []Object{labelled(owned(cronRS), 2), labelled(owned(stranger, cronRS), 1)},
 			about:     stranger,
 			want:      []string{"shop"},
@@ -116,7 +117,7 @@ func TestAttributions_Rules(t *testing.T) {
 		},
 		{
 			reason:    "all workloads of a labelled instance count, in an order that does not depend on the labels",
-			workloads: []Workload{workload("b", 1), workload("a", 1), workload("z", 2)},
+			workloads: []Workload{labelsIn(workload("b", 1), "app"), labelsIn(workload("a", 1), "app"), labelsIn(workload("z", 2), "app")},
 			objects:   []Object{labelled(owned(stranger), 2, 1)},
 			about:     stranger,
 			want:      []string{"a", "b", "z"},
@@ -139,6 +140,18 @@ func TestAttributions_Rules(t *testing.T) {
 			reason:    "the owner is cluster-scoped and known; a listed namespaced object of the same name is another object",
 			workloads: []Workload{workload("shop", 1, ident(nodeKind, "parent", ""))},
 			objects:   []Object{owned(clusterP), owned(stranger, ident(nodeKind, "parent", "uid-parent"))},
+			about:     stranger,
+		},
+		{
+			reason:    "a reference to the UID of an owner in another namespace",
+			workloads: []Workload{workload("shop", 1, web)},
+			objects:   []Object{owned(web), owned(foreign, Identity{Ref: Ref{Group: "apps", Kind: "Deployment", Namespace: "evil", Name: "web"}, UID: web.UID})},
+			about:     foreign,
+		},
+		{
+			reason:    "a reference to the UID of an owner with another name",
+			workloads: []Workload{workload("shop", 1, web)},
+			objects:   []Object{owned(web), owned(stranger, ident(deploymentKind, "other", web.UID))},
 			about:     stranger,
 		},
 		{

@@ -51,6 +51,12 @@ func workload(name string, id int64, listed ...Identity) Workload {
 	return w
 }
 
+// labelsIn adds a namespace in which the label of a workload counts.
+func labelsIn(w Workload, namespace string) Workload {
+	w.LabelNamespaces = append(w.LabelNamespaces, namespace)
+	return w
+}
+
 // attributionText returns an attribution as text: "shop: Deployment app/web" or "shop: Deployment app/web itself" or "shop".
 func attributionText(a Attribution) string {
 	text := a.Workload

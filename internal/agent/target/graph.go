@@ -181,6 +181,13 @@ func (g *graph) controllers(uid types.UID) []Identity {
 	return out
 }
 
+// isValid reports whether an owner reference names the object of its UID. The author of an object chooses the UID, so a reference
+// must not reach into another namespace. A reference to an unknown object is valid.
+func (g *graph) isValid(owner Identity) bool {
+	n := g.nodes[owner.UID]
+	return n == nil || slices.Contains(ownerRefs(owner), n.Ref)
+}
+
 // matches reports whether an owner may have a name. For an unknown owner the reference to it decides.
 func (g *graph) matches(owner Identity, ref Ref) bool {
 	if n := g.nodes[owner.UID]; n != nil {

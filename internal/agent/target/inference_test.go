@@ -152,7 +152,7 @@ func TestInferOwner_Rules(t *testing.T) {
 		},
 		{
 			reason:    "a known owner with a label",
-			workloads: lists(),
+			workloads: []Workload{labelsIn(workload("shop", 1), "app")},
 			objects:   []Object{labelled(owned(set), 1)},
 			kind:      podKind,
 			name:      "web-66c6ccd947-bh2rs",

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -63,7 +64,9 @@ func (m *model) attributions(id Identity) []string {
 				labels = o.Instances
 			}
 			for _, owner := range o.Owners {
-				if !seen[owner.UID] {
+				known, ok := m.objects[owner.UID]
+				valid := !ok || known.Ref == owner.Ref || known.Ref == clusterScoped(owner).Ref
+				if valid && !seen[owner.UID] {
 					seen[owner.UID] = true
 					above = append(above, owner)
 				}
@@ -78,13 +81,40 @@ func (m *model) attributions(id Identity) []string {
 	var found []string
 	for _, w := range m.workloads {
 		for _, label := range labels {
-			if label == w.Instance {
+			if label == w.Instance && m.labelCounts(w, id.Namespace) {
 				found = append(found, fmt.Sprint(Attribution{Workload: w.Name, Instance: w.Instance}))
 			}
 		}
 	}
 	slices.Sort(found)
 	return found
+}
+
+// labelCounts reports whether a namespace is listed or in the annotation, or none is.
+func (m *model) labelCounts(w Workload, namespace string) bool {
+	named, counted := slices.Clone(w.LabelNamespaces), []string(nil)
+	for _, res := range w.Resources {
+		if res.Namespace != "" {
+			named = append(named, res.Namespace)
+		} else if m.scopes[res.Kind] {
+			counted = append(counted, w.defaultNamespace())
+		}
+	}
+	everywhere := len(named) == 0 && w.Instance.Type == HelmWorkloadInstance
+	return namespace == "" || everywhere || slices.Contains(named, namespace) || slices.Contains(counted, namespace)
+}
+
+// ignored returns the objects whose labels do not count for a workload.
+func (m *model) ignored(w Workload) []string {
+	var out []string
+	for _, o := range m.objects {
+		attributed := slices.ContainsFunc(m.attributions(o.Identity), func(text string) bool { return strings.HasPrefix(text, "{"+w.Name+" ") })
+		if m.deleted[o.UID].IsZero() && slices.Contains(o.Instances, w.Instance) && !attributed && !m.labelCounts(w, o.Namespace) {
+			out = append(out, o.String())
+		}
+	}
+	slices.Sort(out)
+	return out
 }
 
 // universe generates random steps from a small set of identities, so that they often refer to the same objects.
@@ -114,18 +144,19 @@ func newUniverse(seed uint64) universe {
 
 func (u universe) id() Identity { return u.ids[u.IntN(len(u.ids))] }
 
-// object returns an object with up to two owners. As in owner references, an owner has the namespace of the object.
+// object returns an object with up to two owners. As in owner references, an owner has the namespace of the object. Some have
+// the UID of an object in another namespace.
 func (u universe) object() Object {
 	o := Object{Identity: u.id()}
 	for range u.IntN(3) {
 		owner := u.id()
-		if owner.Kind == "Cluster" || owner.Namespace == o.Namespace {
+		if owner.Kind == "Cluster" || owner.Namespace == o.Namespace || u.IntN(4) == 0 {
 			owner.Namespace = o.Namespace
 			o.Owners = append(o.Owners, owner)
 		}
 	}
 	for range u.IntN(2) {
-		o.Instances = append(o.Instances, instanceOf(u.Int64N(3)))
+		o.Instances = append(o.Instances, u.instance())
 	}
 	if u.IntN(4) == 0 {
 		o.LookedUp = start
@@ -133,8 +164,15 @@ func (u universe) object() Object {
 	return o
 }
 
+func (u universe) instance() Instance {
+	return Instance{Type: []Type{WorkloadInstance, HelmWorkloadInstance}[u.IntN(2)], ID: u.Int64N(3)}
+}
+
 func (u universe) workload() Workload {
-	w := Workload{Name: fmt.Sprint("w", u.IntN(3)), Instance: instanceOf(u.Int64N(3))}
+	w := Workload{Name: fmt.Sprint("w", u.IntN(3)), Instance: u.instance()}
+	if u.IntN(4) == 0 {
+		w.LabelNamespaces = []string{u.id().Namespace}
+	}
 	for range u.IntN(4) {
 		res := Resource{Ref: u.id().Ref, Version: "v1", ID: u.Int64N(100)}
 		if u.IntN(4) == 0 {
@@ -252,6 +290,15 @@ func checkHistory(t *testing.T, seed uint64) {
 				t.Fatalf("after %s: attributions of %s changed from %q to %q, but Drain returned %v", done, id.UID, before[id.UID], want, out)
 			}
 			before[id.UID] = want
+		}
+		for _, w := range m.workloads {
+			var got []string
+			for _, ref := range r.LabelUse(w.Name).Ignored {
+				got = append(got, ref.String())
+			}
+			if want := m.ignored(w); !slices.Equal(got, want) {
+				t.Fatalf("after %s: ignored labels of %v are on %q, want %q", done, w, got, want)
+			}
 		}
 	}
 	wipe(t, r, u.ids)

@@ -27,7 +27,8 @@ type Registry struct {
 // may differ from the listed one.
 type tracked struct {
 	Workload
-	resolved []Ref
+	resolved   []Ref
+	namespaces map[string]struct{} // see labelCounts
 }
 
 // resource returns a resource with its resolved reference.
@@ -134,6 +135,7 @@ func (r *Registry) resolve(w Workload) []Ref {
 }
 
 func (r *Registry) addWorkload(w *tracked) {
+	w.indexNamespaces()
 	r.workloads[w.Name] = w
 	add(r.instances, w.Instance, w.Name)
 	for i, ref := range w.resolved {

@@ -218,6 +218,7 @@ func TestRegistry_ListsDeclarations(t *testing.T) {
 	}
 	// The same ID of another type is another instance.
 	pod := ident(podKind, "p", "uid-p")
+	pod.Namespace = "b"
 	r.Upsert(Object{Identity: pod, Instances: []Instance{helm.Instance}})
 	expectAttributions(t, r, pod, "chart")
 }

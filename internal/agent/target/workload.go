@@ -70,6 +70,8 @@ type Workload struct {
 	Name      string
 	Instance  Instance
 	Resources []Resource
+	// LabelNamespaces are namespaces in which the workload's label counts, besides those of the resources.
+	LabelNamespaces []string
 	// Declared is the creation time of the ThreeportWorkload, by the API server's clock; zero if unknown.
 	Declared time.Time
 }
@@ -91,7 +93,8 @@ func (w Workload) defaultNamespace() string {
 }
 
 func (w Workload) equal(other Workload) bool {
-	return w.Name == other.Name && w.Instance == other.Instance && slices.Equal(w.Resources, other.Resources)
+	return w.Name == other.Name && w.Instance == other.Instance && slices.Equal(w.Resources, other.Resources) &&
+		slices.Equal(w.LabelNamespaces, other.LabelNamespaces)
 }
 
 // Object is one incarnation of an object with the facts that attribute it.

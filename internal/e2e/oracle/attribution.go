@@ -78,7 +78,10 @@ func (c attributions) of(uid types.UID) (attribution, bool) {
 		}
 		level = owners
 	}
-	return attribution{workload: byLabel}, byLabel != nil
+	if byLabel == nil || !byLabel.labelCounts(c.objects[uid].namespace) {
+		return attribution{}, false
+	}
+	return attribution{workload: byLabel}, true
 }
 
 func (c attributions) labelOf(uid types.UID) *Expected {
@@ -98,6 +101,13 @@ func (o *Oracle) incarnations(w *Expected, res v1alpha1.WorkloadResourceInstance
 	namespaced := o.incarnationsByName[name]
 	name.namespace = ""
 	return slices.Concat(namespaced, o.incarnationsByName[name])
+}
+
+// labelCounts reports whether the label of the workload counts in a namespace. The workloads of the tests have no annotation.
+func (w *Expected) labelCounts(namespace string) bool {
+	return namespace == "" || slices.ContainsFunc(w.Resources, func(res v1alpha1.WorkloadResourceInstance) bool {
+		return cmp.Or(res.Namespace, w.defaultNamespace()) == namespace
+	})
 }
 
 // defaultNamespace returns the namespace of resources that are listed without one. The description of the field in the CRD

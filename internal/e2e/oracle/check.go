@@ -76,7 +76,7 @@ func (o *Oracle) checkEvents(events []threeport.WorkloadEvent, workloads []Expec
 	c.group(events)
 	claims := o.attributions(workloads)
 	for _, ev := range o.events {
-		if at, belongs := claims.of(ev.InvolvedObject.UID); belongs {
+		if at, belongs := claims.of(ev.InvolvedObject.UID); belongs && o.names(ev) {
 			c.checkEvent(ev, at)
 		}
 	}
@@ -84,6 +84,14 @@ func (o *Oracle) checkEvents(events []threeport.WorkloadEvent, workloads []Expec
 	c.checkDropped()
 	c.checkRemaining()
 	return c.differences
+}
+
+// names reports whether an Event names the object of its UID, from the namespace of that object. The creator of an Event
+// chooses the UID.
+func (o *Oracle) names(ev *corev1.Event) bool {
+	object := o.objects[ev.InvolvedObject.UID]
+	return ev.InvolvedObject.Kind == object.kind.Kind && ev.InvolvedObject.Name == object.name &&
+		ev.InvolvedObject.Namespace == object.namespace && (object.namespace == "" || ev.Namespace == object.namespace)
 }
 
 // eventCheck is the state of a check of Events.

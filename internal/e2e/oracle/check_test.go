@@ -113,8 +113,8 @@ func (s *scene) loses(uid types.UID) {
 // happens records an Event. Only those of events.k8s.io have fractions of a second; they have no lastTimestamp.
 func (s *scene) happens(uid types.UID, reason, kind, name string, involved types.UID, when time.Time) {
 	ev := &corev1.Event{
-		ObjectMeta:     metav1.ObjectMeta{UID: uid, CreationTimestamp: metav1.NewTime(at.Add(time.Hour))},
-		InvolvedObject: corev1.ObjectReference{Kind: kind, Name: name, UID: involved},
+		ObjectMeta:     metav1.ObjectMeta{Namespace: "demo", UID: uid, CreationTimestamp: metav1.NewTime(at.Add(time.Hour))},
+		InvolvedObject: corev1.ObjectReference{Kind: kind, Namespace: "demo", Name: name, UID: involved},
 		Type:           corev1.EventTypeNormal, Reason: reason, Message: "about " + name,
 	}
 	if when.Nanosecond() > 0 {
