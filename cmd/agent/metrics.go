@@ -5,21 +5,13 @@ import (
 	"flag"
 	"fmt"
 	"net"
-	"net/http"
 	"net/netip"
 	"path/filepath"
 	"strconv"
 
-	"k8s.io/client-go/rest"
-	"sigs.k8s.io/controller-runtime/pkg/metrics/filters"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
-)
 
-// Limits of the reviews of tokens, and of those of permissions. They keep clients with invalid tokens from flooding the API
-// server. The decisions on valid ones are cached for minutes.
-const (
-	reviewQPS   = 5
-	reviewBurst = 10
+	"github.com/threeport/threeport-agent/internal/agent/metricsauth"
 )
 
 // metricsOptions are the flags of /metrics.
@@ -78,16 +70,9 @@ func isLoopback(address string) bool {
 func (o *metricsOptions) server() metricsserver.Options {
 	options := metricsserver.Options{BindAddress: o.address, CertDir: o.certDir}
 	if o.isSecure() {
-		options.SecureServing, options.FilterProvider = true, authenticate
+		options.SecureServing, options.FilterProvider = true, metricsauth.NewFilter
 		// Clients need no HTTP/2, and its streams would let one connection make many requests at once.
 		options.TLSOpts = []func(*tls.Config){func(c *tls.Config) { c.NextProtos = []string{"http/1.1"} }}
 	}
 	return options
-}
-
-// authenticate returns a filter that lets the API server review tokens and permissions.
-func authenticate(config *rest.Config, client *http.Client) (metricsserver.Filter, error) {
-	config = rest.CopyConfig(config)
-	config.QPS, config.Burst = reviewQPS, reviewBurst
-	return filters.WithAuthenticationAndAuthorization(config, client)
 }

@@ -1,22 +1,12 @@
 package main
 
 import (
-	"context"
 	"flag"
-	"fmt"
 	"io"
-	"net/http"
-	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"testing"
-	"time"
-
-	"github.com/go-logr/logr"
-	"k8s.io/client-go/rest"
 )
 
 func parse(t *testing.T, args ...string) *options {
@@ -78,66 +68,5 @@ func TestMetricsOptions_CertDir(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), "--metrics-cert-dir") || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%s: got error %v, want one with --metrics-cert-dir and %q", tt.reason, err, tt.want)
 		}
-	}
-}
-
-// filtered returns a handler behind authentication by an API server.
-func filtered(t *testing.T, apiServer string) http.Handler {
-	t.Helper()
-	config := &rest.Config{Host: apiServer, QPS: -1} // as controller-runtime configures the manager
-	filter, err := authenticate(config, &http.Client{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	handler, err := filter(logr.Discard(), http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
-		t.Error("a request without a valid token is served")
-	}))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return handler
-}
-
-func get(ctx context.Context, handler http.Handler, token string) (status int) {
-	req := httptest.NewRequestWithContext(ctx, http.MethodGet, "/metrics", http.NoBody)
-	req.Header.Set("Authorization", "Bearer "+token)
-	answer := httptest.NewRecorder()
-	handler.ServeHTTP(answer, req)
-	return answer.Code
-}
-
-func TestAuthenticate_NoAPIServer_IsRefused(t *testing.T) {
-	server := httptest.NewServer(http.NotFoundHandler())
-	server.Close()
-	if status := get(t.Context(), filtered(t, server.URL), "any"); status != http.StatusInternalServerError {
-		t.Errorf("GET /metrics answers %d, want %d", status, http.StatusInternalServerError)
-	}
-}
-
-func TestAuthenticate_InvalidTokens_AreReviewedAtLimitedRate(t *testing.T) {
-	var reviews atomic.Int64
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		reviews.Add(1)
-		w.Header().Set("Content-Type", "application/json")
-		w.WriteHeader(http.StatusCreated)
-		_, _ = io.WriteString(w, `{"apiVersion":"authentication.k8s.io/v1","kind":"TokenReview","status":{"authenticated":false}}`)
-	}))
-	defer server.Close()
-	handler := filtered(t, server.URL)
-	begin := time.Now()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-	defer cancel()
-	var clients sync.WaitGroup
-	for i := range 100 {
-		clients.Go(func() {
-			if status := get(ctx, handler, fmt.Sprintf("invalid-%d", i)); status == http.StatusOK {
-				t.Errorf("GET /metrics with an invalid token answers %d", status)
-			}
-		})
-	}
-	clients.Wait()
-	most := reviewBurst + 1 + int64(reviewQPS*time.Since(begin).Seconds())
-	if n := reviews.Load(); n == 0 || n > most {
-		t.Errorf("the API server reviews %d of 100 tokens within %s, want 1 to %d", n, time.Since(begin).Round(time.Millisecond), most)
 	}
 }

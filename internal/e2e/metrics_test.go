@@ -45,7 +45,7 @@ subjects: [{kind: ServiceAccount, name: reader, namespace: %s}]
 		want          int
 	}{
 		{"no token", "", http.StatusUnauthorized},
-		{"a token that the API server did not issue", "invalid", http.StatusInternalServerError},
+		{"a token that the API server did not issue", "invalid", http.StatusUnauthorized},
 		{"a token without the permission", stranger, http.StatusForbidden},
 	} {
 		page, status, err := w.secureMetrics(tt.token)
@@ -53,7 +53,7 @@ subjects: [{kind: ServiceAccount, name: reader, namespace: %s}]
 			t.Errorf("%s: GET answers %d %.200q (%v), want %d without metrics", tt.reason, status, page, err, tt.want)
 		}
 	}
-	// RBAC follows a change after a moment, and the agent caches a refusal for 30 seconds.
+	// RBAC follows a change after a moment, and the agent caches a refusal for 10 seconds.
 	w.EventuallyWithin(time.Minute, "metrics with the reader's token", func() error {
 		page, status, err := w.secureMetrics(reader)
 		if err == nil && (status != http.StatusOK || !strings.Contains(page, "threeport_agent_reports_pending")) {
