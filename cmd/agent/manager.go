@@ -7,7 +7,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
-	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/threeport/threeport-agent/api/v1alpha1"
 	"github.com/threeport/threeport-agent/internal/agent/leader"
@@ -25,7 +24,7 @@ func newManager(o *options, config *rest.Config) (mgr ctrl.Manager, isLeading fu
 	}
 	options := ctrl.Options{
 		Scheme:                  scheme,
-		Metrics:                 metricsserver.Options{BindAddress: o.metricsAddress},
+		Metrics:                 o.metrics.server(),
 		HealthProbeBindAddress:  o.probeAddress,
 		GracefulShutdownTimeout: new(o.notify.ShutdownTimeout + stopMargin),
 	}

@@ -43,7 +43,7 @@ type options struct {
 	watchNamespaces         string
 	healthRules             string
 	redactionRules          string
-	metricsAddress          string
+	metrics                 metricsOptions
 	probeAddress            string
 	leaderElect             bool
 	leaderElectionNamespace string
@@ -95,8 +95,7 @@ func newOptions(flags *flag.FlagSet) *options {
 		"bound of the state on disk and of pending reports in memory, such as 256Mi; beyond it the oldest pending Events are dropped and counted, Normal ones first")
 	flags.DurationVar(&o.resync.Interval, "resync-interval", o.resync.Interval,
 		"how often the rows of the control plane are compared with the cluster, and repaired; 0 for never")
-	flags.StringVar(&o.metricsAddress, "metrics-bind-address", ":8080",
-		"address of /metrics; 0 for none")
+	o.metrics.declare(flags)
 	flags.StringVar(&o.probeAddress, "health-probe-bind-address", ":8081",
 		"address of /healthz and /readyz")
 	flags.BoolVar(&o.leaderElect, "leader-elect", false,
@@ -149,7 +148,7 @@ func (o *options) validate(args []string) error {
 	if err := o.resync.Validate(); err != nil {
 		return fmt.Errorf("--resync-interval: %w", err)
 	}
-	return nil
+	return o.metrics.validate()
 }
 
 // versionText returns the version of the build and of Go.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 
+	"github.com/go-logr/logr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 
@@ -42,15 +43,31 @@ func (r readiness) check(req *http.Request) error {
 }
 
 // addProbes adds /healthz and /readyz. The latter also fails while the state cannot be written.
-func addProbes(mgr ctrl.Manager, ready readiness, state *journal.Journal) error {
+func addProbes(mgr ctrl.Manager, ready readiness, state *journal.Journal, log logr.Logger) error {
 	if err := mgr.AddHealthzCheck("ping", healthz.Ping); err != nil {
 		return fmt.Errorf("add /healthz: %w", err)
 	}
-	if err := mgr.AddReadyzCheck("caches", ready.check); err != nil {
+	if err := mgr.AddReadyzCheck("caches", withoutReason(ready.check, log)); err != nil {
 		return fmt.Errorf("add /readyz: %w", err)
 	}
-	if err := mgr.AddReadyzCheck("state", func(*http.Request) error { return state.Err() }); err != nil {
+	checkState := func(*http.Request) error { return state.Err() }
+	if err := mgr.AddReadyzCheck("state", withoutReason(checkState, log)); err != nil {
 		return fmt.Errorf("add /readyz: %w", err)
 	}
 	return nil
+}
+
+// errNotReady replaces the error of a check.
+var errNotReady = errors.New("not ready; the log has the reason at level debug")
+
+// withoutReason logs the error of a check instead of returning it: the probes need no authentication, and the error may
+// name a workload or a file.
+func withoutReason(check healthz.Checker, log logr.Logger) healthz.Checker {
+	return func(req *http.Request) error {
+		if err := check(req); err != nil {
+			log.V(1).Info("not ready", "reason", err.Error())
+			return errNotReady
+		}
+		return nil
+	}
 }

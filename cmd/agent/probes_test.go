@@ -3,8 +3,12 @@ package main
 import (
 	"context"
 	"errors"
+	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
+
+	"github.com/go-logr/logr/funcr"
 )
 
 type fakeReconciler struct{ err error }
@@ -33,5 +37,23 @@ func TestReadiness_Check(t *testing.T) {
 		if err := tt.ready.check(httptest.NewRequestWithContext(t.Context(), "GET", "/readyz", nil)); (err == nil) != tt.want {
 			t.Errorf("%s: got %v, want ready %t", tt.reason, err, tt.want)
 		}
+	}
+}
+
+func TestWithoutReason_ErrorIsLoggedOnly(t *testing.T) {
+	var logged strings.Builder
+	log := funcr.New(func(_, args string) { logged.WriteString(args) }, funcr.Options{Verbosity: 1})
+	req := httptest.NewRequestWithContext(t.Context(), "GET", "/readyz/caches", nil)
+	for _, want := range []error{nil, errors.New("ThreeportWorkload payments is not tracked yet")} {
+		got := withoutReason(func(*http.Request) error { return want }, log)(req)
+		if (got == nil) != (want == nil) {
+			t.Errorf("got error %v for a check with error %v", got, want)
+		}
+		if got != nil && strings.Contains(got.Error(), "payments") {
+			t.Errorf("got error %q, want one without the name of the workload", got)
+		}
+	}
+	if !strings.Contains(logged.String(), "payments") {
+		t.Errorf("the log has %q, want the reason", logged.String())
 	}
 }

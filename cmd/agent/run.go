@@ -94,7 +94,7 @@ func run(ctx context.Context, o *options) (err error) {
 	}
 	p.notifier = notify.New(o.notify, box, sender, syncer, notify.NewMetrics(metrics.Registry, box), log("notify"))
 
-	if err := addProbes(mgr, readiness{mgr.Elected(), o.leaderElect, reconciler, p.reporter}, state); err != nil {
+	if err := addProbes(mgr, readiness{mgr.Elected(), o.leaderElect, reconciler, p.reporter}, state, log("probes")); err != nil {
 		return err
 	}
 	journal.RegisterMetrics(metrics.Registry, state)

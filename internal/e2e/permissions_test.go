@@ -103,6 +103,22 @@ func installationPermitsOnlyReading(target installTarget) {
 			wantAllowed: true,
 		},
 		{
+			reason:      "the agent authenticates clients of its metrics",
+			verbs:       "create",
+			group:       "authentication.k8s.io",
+			resources:   "tokenreviews",
+			name:        anyName,
+			wantAllowed: true,
+		},
+		{
+			reason:      "the agent authorizes clients of its metrics",
+			verbs:       "create",
+			group:       "authorization.k8s.io",
+			resources:   "subjectaccessreviews",
+			name:        anyName,
+			wantAllowed: true,
+		},
+		{
 			reason:      "the leader election uses a Lease",
 			verbs:       "create",
 			group:       "coordination.k8s.io",

@@ -41,6 +41,8 @@ func (*agentDeployment) commands(kubectl string) []string {
 	return []string{
 		in + " logs deployment/" + operator.Name,
 		in + " describe pods",
-		in + " port-forward deployment/" + operator.Name + " 18080:8080  # and then: curl -s http://127.0.0.1:18080/metrics",
+		kubectl + " create clusterrolebinding metrics --clusterrole=threeport-agent-metrics-reader --serviceaccount=default:default",
+		in + " port-forward deployment/" + operator.Name + " 18080:8080  # and then: curl -sk https://127.0.0.1:18080/metrics " +
+			`-H "Authorization: Bearer $(` + kubectl + ` create token default)"`,
 	}
 }

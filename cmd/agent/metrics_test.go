@@ -1,0 +1,72 @@
+package main
+
+import (
+	"flag"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func parse(t *testing.T, args ...string) *options {
+	t.Helper()
+	flags := flag.NewFlagSet("agent", flag.ContinueOnError)
+	flags.SetOutput(io.Discard)
+	o := newOptions(flags)
+	if err := flags.Parse(append(args, "--sink=stdout")); err != nil {
+		t.Fatal(err)
+	}
+	return o
+}
+
+func TestMetricsOptions_IsSecure(t *testing.T) {
+	for _, tt := range []struct {
+		reason string
+		args   []string
+		want   bool
+	}{
+		{"default", nil, true},
+		{"the shipped address", []string{"--metrics-bind-address=:8080"}, true},
+		{"an address of the pod", []string{"--metrics-bind-address=10.0.0.1:8080"}, true},
+		{"all addresses of IPv6", []string{"--metrics-bind-address=[::]:8080"}, true},
+		{"a name that may have any address", []string{"--metrics-bind-address=example.com:8080"}, true},
+		{"the loopback address of earlier installations", []string{"--metrics-bind-address=127.0.0.1:8080"}, false},
+		{"another loopback address", []string{"--metrics-bind-address=127.1.2.3:8080"}, false},
+		{"the loopback address of IPv6", []string{"--metrics-bind-address=[::1]:8080"}, false},
+		{"localhost", []string{"--metrics-bind-address=localhost:8080"}, false},
+		{"loopback, explicit", []string{"--metrics-bind-address=127.0.0.1:8080", "--metrics-secure"}, true},
+		{"other address, explicit", []string{"--metrics-bind-address=:8080", "--metrics-secure=false"}, false},
+	} {
+		o := parse(t, tt.args...)
+		if err := o.validate(nil); err != nil {
+			t.Errorf("%s: %v", tt.reason, err)
+		}
+		if got := o.metrics.isSecure(); got != tt.want {
+			t.Errorf("%s: got secure %t, want %t", tt.reason, got, tt.want)
+		}
+		if server := o.metrics.server(); server.SecureServing != tt.want || (server.FilterProvider != nil) != tt.want {
+			t.Errorf("%s: got TLS %t and authentication %t, want both %t", tt.reason, server.SecureServing, server.FilterProvider != nil, tt.want)
+		}
+	}
+}
+
+func TestMetricsOptions_CertDir(t *testing.T) {
+	unreadable := t.TempDir()
+	if err := os.WriteFile(filepath.Join(unreadable, "tls.crt"), []byte("no certificate"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		reason, want string
+		args         []string
+	}{
+		{"a folder without files", "tls.crt: no such file", []string{"--metrics-cert-dir=" + t.TempDir()}},
+		{"a folder without a key", "tls.key: no such file", []string{"--metrics-cert-dir=" + unreadable}},
+		{"plain HTTP", "add --metrics-secure", []string{"--metrics-cert-dir=" + unreadable, "--metrics-bind-address=127.0.0.1:8080"}},
+	} {
+		err := parse(t, tt.args...).validate(nil)
+		if err == nil || !strings.Contains(err.Error(), "--metrics-cert-dir") || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%s: got error %v, want one with --metrics-cert-dir and %q", tt.reason, err, tt.want)
+		}
+	}
+}
