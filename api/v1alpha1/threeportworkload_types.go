@@ -44,6 +44,8 @@ const (
 	// ConditionHealthy is true if the workload is Healthy, Unknown if its health is Unknown or has not been assessed yet, and
 	// false otherwise.
 	ConditionHealthy = "Healthy"
+	// ConditionInstanceShared is true while other ThreeportWorkloads have the same instance, and absent otherwise.
+	ConditionInstanceShared = "InstanceShared"
 )
 
 // WorkloadResourceInstance names one object of a workload.
@@ -262,7 +264,7 @@ type ThreeportWorkloadStatus struct {
 	// observedGeneration is the generation of the spec that the status belongs to.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
-	// conditions are Watching, Delivered, Durable and Healthy.
+	// conditions are Watching, Delivered, Durable, Healthy and InstanceShared.
 	// +optional
 	// +listType=map
 	// +listMapKey=type

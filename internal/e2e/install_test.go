@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 
 	"github.com/threeport/threeport-agent/internal/e2e/cluster"
 )
@@ -54,6 +55,7 @@ func TestInstallation(t *testing.T) {
 type installTarget struct {
 	*testing.T
 	client  *kubernetes.Clientset
+	config  *rest.Config
 	kubectl []string // the command, with its flags
 	// user and groups are those whose permissions are reviewed: at first the agent's.
 	user   string
@@ -81,6 +83,7 @@ func newInstallTarget(t *testing.T) installTarget {
 	return installTarget{
 		T:       t,
 		client:  kubernetes.NewForConfigOrDie(c.Config()),
+		config:  c.Config(),
 		kubectl: []string{binaries[cluster.Kubectl], "--kubeconfig", c.Kubeconfig(), "--cache-dir", t.TempDir()},
 		user:    installUser,
 		groups:  []string{"system:serviceaccounts", "system:serviceaccounts:" + installNamespace, "system:authenticated"},
@@ -121,6 +124,7 @@ func installationIsAccepted(target installTarget) {
 	for _, config := range []string{
 		"config/default", "config/threeport", "config/samples", "config/controlplane", "config/controlplane-postgres", "internal/e2e/testdata/agent-token",
 		"internal/e2e/testdata/agent-components", "internal/e2e/testdata/controlplane-components", "internal/e2e/testdata/redaction-rules",
+		"internal/e2e/testdata/no-admission-policy",
 	} {
 		objects := strings.Count("\n"+target.run("kustomize", config), "\nkind: ")
 		applied := target.run("apply", "--server-side", "--dry-run=server", "-k", config)

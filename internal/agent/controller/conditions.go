@@ -2,6 +2,7 @@ package controller
 
 import (
 	"fmt"
+	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -108,4 +109,18 @@ func healthyCondition(generation int64, v verdict) metav1.Condition {
 		}
 	}
 	return c
+}
+
+// instanceSharedCondition is true if other workloads have the same instance. It returns false if there are none: then the
+// status does not have the condition.
+func instanceSharedCondition(wl *v1alpha1.ThreeportWorkload, names []string) (metav1.Condition, bool) {
+	others := slices.DeleteFunc(names, func(name string) bool { return name == wl.Name })
+	for i, name := range others {
+		others[i] = "ThreeportWorkload " + name
+	}
+	return metav1.Condition{
+		Type: v1alpha1.ConditionInstanceShared, Status: metav1.ConditionTrue, ObservedGeneration: wl.Generation,
+		Reason: "SameInstance", Message: fmt.Sprintf("the control plane shows one workload for this and for others with %s: %s",
+			instanceOf(wl), summarize(others)),
+	}, len(others) > 0
 }

@@ -148,7 +148,9 @@ func (r *Reconciler) declare(ctx context.Context, wl *v1alpha1.ThreeportWorkload
 	}
 	if tracked && before.Instance != instance {
 		r.forgetUnusedInstance(before.Instance)
+		r.wakeOthers(before.Instance, wl.Name)
 	}
+	r.wakeOthers(instance, wl.Name)
 	ctrl.LoggerFrom(ctx).Info("Tracking workload", "instance", instance.String(), "resources", len(wl.Spec.WorkloadResourceInstances))
 }
 
@@ -158,6 +160,7 @@ func (r *Reconciler) forget(name string) {
 	r.targets.Forget(name)
 	if tracked {
 		r.forgetUnusedInstance(before.Instance)
+		r.wakeOthers(before.Instance, name)
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -167,8 +170,17 @@ func (r *Reconciler) forget(name string) {
 
 // forgetUnusedInstance drops the counts of an instance without workloads.
 func (r *Reconciler) forgetUnusedInstance(instance target.Instance) {
-	if len(r.targets.WorkloadsOf(instance)) == 0 {
+	if len(r.targets.WorkloadNamesOf(instance)) == 0 {
 		r.delivery.ForgetInstance(instance)
+	}
+}
+
+// wakeOthers schedules updates of the other workloads of an instance, because their statuses name this one.
+func (r *Reconciler) wakeOthers(instance target.Instance, name string) {
+	for _, other := range r.targets.WorkloadNamesOf(instance) {
+		if other != name {
+			r.Changed(other)
+		}
 	}
 }
 

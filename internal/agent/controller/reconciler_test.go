@@ -8,8 +8,11 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/threeport/threeport-agent/api/v1alpha1"
 	"github.com/threeport/threeport-agent/internal/agent/target"
@@ -92,6 +95,62 @@ func TestReconcile_TwoWorkloadsOfInstance_ForgetsInstanceWithLast(t *testing.T) 
 		t.Errorf("forgotten instances are %v, want %s", got, instanceOf(two))
 	}
 	w.expectEmpty()
+}
+
+func TestReconcile_TwoWorkloadsOfInstance_StatusesNameEachOther(t *testing.T) {
+	w := newWorld(t)
+	w.reconciler.queue = workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
+	t.Cleanup(w.reconciler.queue.ShutDown)
+	queued := func(want *v1alpha1.ThreeportWorkload) {
+		t.Helper()
+		got, _ := w.reconciler.queue.Get()
+		w.reconciler.queue.Done(got)
+		if got.Name != want.Name {
+			t.Fatalf("%s is queued, want %s", got.Name, want.Name)
+		}
+	}
+	expect := func(wl *v1alpha1.ThreeportWorkload, want string) {
+		t.Helper()
+		w.clock = w.clock.Add(statusInterval)
+		w.reconcile(wl.Name)
+		got := ""
+		if c := meta.FindStatusCondition(w.stored(wl.Name).Status.Conditions, v1alpha1.ConditionInstanceShared); c != nil {
+			got = fmt.Sprintf("%s %s: %s", c.Status, c.Reason, c.Message)
+		}
+		if got != want {
+			t.Errorf("the condition of %s is %q, want %q", wl.Name, got, want)
+		}
+	}
+	one, two := workload("shared-one", "a"), workload("shared-two", "b")
+	two.Spec.WorkloadInstanceID = one.Spec.WorkloadInstanceID
+	names := func(other *v1alpha1.ThreeportWorkload) string {
+		return fmt.Sprintf("True SameInstance: the control plane shows one workload for this and for others with WorkloadInstance %d: ThreeportWorkload %s",
+			one.Spec.WorkloadInstanceID, other.Name)
+	}
+	w.create(one)
+	expect(one, "")
+	w.create(two)
+	expect(two, names(one))
+	queued(one)
+	expect(one, names(two))
+
+	moved := w.stored(two.Name)
+	moved.Spec.WorkloadInstanceID++
+	w.must(shared.client.Update(t.Context(), moved))
+	expect(two, "")
+	queued(one)
+	expect(one, "")
+
+	moved = w.stored(two.Name)
+	moved.Spec.WorkloadInstanceID--
+	w.must(shared.client.Update(t.Context(), moved))
+	expect(two, names(one))
+	queued(one)
+	expect(one, names(two))
+	w.must(shared.client.Delete(t.Context(), two))
+	w.reconcile(two.Name)
+	queued(one)
+	expect(one, "")
 }
 
 func TestFinalize_WaitsForLastReports(t *testing.T) {

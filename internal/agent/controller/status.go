@@ -97,6 +97,11 @@ func (r *Reconciler) status(wl *v1alpha1.ThreeportWorkload, progress target.Deli
 	} {
 		meta.SetStatusCondition(&status.Conditions, c)
 	}
+	if c, shared := instanceSharedCondition(wl, r.targets.WorkloadNamesOf(instanceOf(wl))); shared {
+		meta.SetStatusCondition(&status.Conditions, c)
+	} else {
+		meta.RemoveStatusCondition(&status.Conditions, v1alpha1.ConditionInstanceShared)
+	}
 	truncateToSize(&status, wl)
 	return status
 }

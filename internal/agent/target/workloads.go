@@ -65,6 +65,13 @@ func (r *Registry) WorkloadsOf(instance Instance) []Workload {
 	return out
 }
 
+// WorkloadNamesOf returns the names of the workloads of an instance.
+func (r *Registry) WorkloadNamesOf(instance Instance) []string {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	return slices.Sorted(maps.Keys(r.instances[instance]))
+}
+
 // Instances returns the instances of the tracked workloads.
 func (r *Registry) Instances() []Instance {
 	r.mu.RLock()

@@ -16,8 +16,8 @@ const AggregateLabel = "rbac.threeport.io/aggregate-to-agent"
 // agentRoles are the files with the agent's ClusterRoles in config/rbac.
 var agentRoles = []string{"role.yaml", "built_in_kinds_role.yaml", "workloads_role.yaml"}
 
-// Install creates the generated CRD and the agent's ClusterRoles from config/ below the module's root, and binds each role to
-// a user. So the user has the permissions of config/default, also in a cluster without the controller that aggregates roles.
+// Install creates the generated CRD, the admission policy and the agent's ClusterRoles from config/ below the module's root,
+// and binds each role to a user. So the user has the permissions of config/default, also in a cluster without the controller that aggregates roles.
 // Objects that exist already are not changed.
 func (u *Upstream) Install(ctx context.Context, root, user string) error {
 	files, err := filepath.Glob(filepath.Join(root, "config", "crd", "bases", "*.yaml"))
@@ -26,6 +26,9 @@ func (u *Upstream) Install(ctx context.Context, root, user string) error {
 	}
 	for _, file := range agentRoles {
 		files = append(files, filepath.Join(root, "config", "rbac", file))
+	}
+	for _, file := range []string{"policy.yaml", "binding.yaml"} {
+		files = append(files, filepath.Join(root, "config", "admission", file))
 	}
 	for _, file := range files {
 		objects, err := readObjects(file)
