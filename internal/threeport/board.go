@@ -120,3 +120,12 @@ type ReleasedCluster struct {
 	// Workloads counts the workloads of the cluster. They now belong to no cluster.
 	Workloads int64 `json:"workloads"`
 }
+
+// Assignment is the cluster of a workload.
+type Assignment struct {
+	Instance Instance `json:"instance"`
+	// ClusterUID is the UID of its namespace kube-system. It is absent if the workload is not assigned to a cluster.
+	ClusterUID string `json:"clusterUID,omitempty"`
+	// PreviousClusterUID is the cluster before the request; absent if there was none.
+	PreviousClusterUID string `json:"previousClusterUID,omitempty"`
+}
