@@ -28,8 +28,9 @@ func watchingCondition(generation int64, resources []target.ResourceStatus, base
 	return c
 }
 
-// deliveredCondition is true if no report is pending or rejected.
-func deliveredCondition(generation int64, d v1alpha1.DeliveryStatus) metav1.Condition {
+// deliveredCondition is true if no report is pending or rejected. notAssigned gives the reason of pending reports: see
+// [target.DeliveryProgress].
+func deliveredCondition(generation int64, d v1alpha1.DeliveryStatus, notAssigned bool) metav1.Condition {
 	c := metav1.Condition{
 		Type: v1alpha1.ConditionDelivered, Status: metav1.ConditionTrue, ObservedGeneration: generation,
 		Reason: "Delivered", Message: "all reports are delivered",
@@ -37,6 +38,9 @@ func deliveredCondition(generation int64, d v1alpha1.DeliveryStatus) metav1.Cond
 	switch {
 	case d.Pending > 0:
 		c.Status, c.Reason = metav1.ConditionFalse, "Pending"
+		if notAssigned {
+			c.Reason = "NotAssigned"
+		}
 		c.Message = sentence(d.Pending, "report", "is", "are", "not delivered yet")
 		if d.LastError != "" {
 			c.Message += ": " + d.LastError
