@@ -29,15 +29,9 @@ func assignmentOperation(id, summary, description string) huma.Operation {
 	return op
 }
 
-// ClusterAssignment is the cluster that a workload is assigned to. It is exported because huma reads exported types only.
-type ClusterAssignment struct {
-	// ClusterUID is the UID of its namespace kube-system.
-	ClusterUID string `json:"clusterUID" minLength:"1" maxLength:"128" pattern:"^[!-~]+$" patternDescription:"ASCII without spaces"`
-}
-
 func (w *workloads) assign(ctx context.Context, request *struct {
 	InstancePath
-	Body ClusterAssignment
+	Body threeport.AssignedCluster
 },
 ) (*Body[threeport.Assignment], error) {
 	return w.setCluster(ctx, request.InstancePath, request.Body.ClusterUID)

@@ -72,7 +72,8 @@ func (a *assignable) clusterPath() string {
 	return "/v0/workloads/WorkloadInstance/" + a.instance + "/cluster"
 }
 
-// By default an agent gets nothing of a workload that is not assigned to its cluster, and learns how to mend that.
+// By default the server refuses an agent all rows of a workload of another cluster or of none. The answer has the command that
+// assigns the workload.
 func TestAssignment_Required(t *testing.T) {
 	onAssignable(t, true, func(a *assignable) {
 		unassigned := "WorkloadInstance " + a.instance + " is not assigned to a cluster; an administrator assigns it: " +
@@ -148,7 +149,8 @@ func TestAssignment_Requests(t *testing.T) {
 	})
 }
 
-// With --require-assignment=false the first agent that reports a workload claims it. That is visible, and gives nobody a definition.
+// With --require-assignment=false the first agent that reports a workload claims it. The claim is visible, and agents get no
+// definition before it.
 func TestAssignment_NotRequired_FirstReportClaims(t *testing.T) {
 	for _, tc := range []struct {
 		reason string

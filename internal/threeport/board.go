@@ -129,3 +129,9 @@ type Assignment struct {
 	// PreviousClusterUID is the cluster before the request; absent if there was none.
 	PreviousClusterUID string `json:"previousClusterUID,omitempty"`
 }
+
+// AssignedCluster is the cluster that a workload is to be assigned to.
+type AssignedCluster struct {
+	// ClusterUID is the UID of its namespace kube-system.
+	ClusterUID string `json:"clusterUID" minLength:"1" maxLength:"128" pattern:"^[!-~]+$" patternDescription:"ASCII without spaces"`
+}

@@ -230,8 +230,8 @@ const (
 	ProblemInvalid   = "invalid"   // the report itself is wrong, and always will be
 )
 
-// ProblemHeader is the header of a 403 that has [ProblemForbidden]: the credential is valid, and the request is about an
-// instance that is not assigned to the cluster of the agent.
+// ProblemHeader is a header of a 403. Its value [ProblemForbidden] means that the credential is valid, and that the instance is
+// not assigned to the cluster of the agent.
 const ProblemHeader = "Threeport-Problem"
 
 // ClusterHeader is the header of a request that creates an instance. It has the UID of the cluster that the instance is

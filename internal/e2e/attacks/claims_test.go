@@ -57,7 +57,7 @@ func TestClaims_AgentTakesWorkloadOfOtherCluster(t *testing.T) {
 					"Timestamp":"2026-01-02T03:04:05Z","WorkloadInstanceID":%d}`, fresh.instance)},
 			} {
 				if code, text := a.answer(a.agent, try.method, try.path, try.body); code != http.StatusForbidden || strings.Contains(text, "Confidential") {
-					t.Errorf("%s, %s %s of another cluster's agent is answered %d %s, want 403", when, try.method, try.path, code, text)
+					t.Errorf("%s, another cluster's agent gets %[4]d %[5]s for %[2]s %[3]s, want 403", when, try.method, try.path, code, text)
 				}
 			}
 			if _, text := a.answer(a.agent, "POST", sets, statusSet(ownCluster, fresh.instance)); !strings.Contains(text, `"forbidden"`) {

@@ -92,8 +92,8 @@ func IsNotAssigned(err error) bool {
 	return ok && p.code == threeport.ProblemForbidden
 }
 
-// notAssigned refuses an agent an instance that does not belong to its cluster. The header tells the agent that its
-// credential is valid, so that only the reports of this instance wait.
+// notAssigned refuses an agent an instance that does not belong to its cluster. The header shows that the
+// credential of the agent is valid, so that only the reports of this instance wait.
 func notAssigned(detail string) *Problem {
 	p := forbidden(detail)
 	p.code = threeport.ProblemForbidden
