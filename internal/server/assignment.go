@@ -13,6 +13,15 @@ import (
 	"github.com/threeport/threeport-agent/internal/threeport"
 )
 
+// assignmentStore assigns workloads to clusters.
+type assignmentStore interface {
+	// AssignWorkload assigns a workload to a cluster, or releases it if the UID is empty: see [store.Store.AssignWorkload].
+	AssignWorkload(ctx context.Context, instance threeport.Instance, clusterUID string) (before string, err error)
+}
+
+// assignments are the endpoints that assign workloads to clusters.
+type assignments struct{ store assignmentStore }
+
 var (
 	assignWorkloadOperation = assignmentOperation("assign-workload", "Assign a workload to a cluster",
 		"Only the agent of the workload's cluster may report it and read its definitions. The cluster need not have reported yet. "+
@@ -29,25 +38,25 @@ func assignmentOperation(id, summary, description string) huma.Operation {
 	return op
 }
 
-func (w *workloads) assign(ctx context.Context, request *struct {
+func (a *assignments) assign(ctx context.Context, request *struct {
 	InstancePath
 	Body threeport.AssignedCluster
 },
 ) (*Body[threeport.Assignment], error) {
-	return w.setCluster(ctx, request.InstancePath, request.Body.ClusterUID)
+	return a.setCluster(ctx, request.InstancePath, request.Body.ClusterUID)
 }
 
-func (w *workloads) release(ctx context.Context, request *struct{ InstancePath }) (*Body[threeport.Assignment], error) {
-	return w.setCluster(ctx, request.InstancePath, "")
+func (a *assignments) release(ctx context.Context, request *struct{ InstancePath }) (*Body[threeport.Assignment], error) {
+	return a.setCluster(ctx, request.InstancePath, "")
 }
 
 // setCluster assigns a workload to a cluster, or releases it if the UID is empty.
-func (w *workloads) setCluster(ctx context.Context, path InstancePath, clusterUID string) (*Body[threeport.Assignment], error) {
+func (a *assignments) setCluster(ctx context.Context, path InstancePath, clusterUID string) (*Body[threeport.Assignment], error) {
 	instance, err := path.instance()
 	if err != nil {
 		return nil, err
 	}
-	before, err := w.store.AssignWorkload(ctx, instance, clusterUID)
+	before, err := a.store.AssignWorkload(ctx, instance, clusterUID)
 	switch {
 	case errors.Is(err, store.ErrNotFound):
 		return nil, problem(http.StatusNotFound, "there is no workload of this type and ID")

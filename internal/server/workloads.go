@@ -10,18 +10,16 @@ import (
 	"github.com/threeport/threeport-agent/internal/threeport"
 )
 
-// workloadStore reads workloads, their objects and their Events, and assigns workloads to clusters.
+// workloadStore reads workloads, their objects and their Events.
 type workloadStore interface {
 	auth.InstanceClusters
 	Workloads(ctx context.Context, q store.WorkloadQuery) (threeport.List[threeport.Workload], error)
 	Workload(ctx context.Context, instance threeport.Instance) (threeport.WorkloadDetail, error)
 	Timeline(ctx context.Context, instance threeport.Instance, q store.TimelineQuery) (threeport.List[threeport.TimelineEvent], error)
-	// AssignWorkload assigns a workload to a cluster, or releases it if the UID is empty: see [store.Store.AssignWorkload].
-	AssignWorkload(ctx context.Context, instance threeport.Instance, clusterUID string) (before string, err error)
 	EventsKeptAfter(ctx context.Context, instance threeport.Instance, keep store.Retention) (time.Time, error)
 }
 
-// workloads are the endpoints that read workloads and assign them to clusters.
+// workloads are the endpoints that read workloads.
 type workloads struct {
 	store     workloadStore
 	retention store.Retention

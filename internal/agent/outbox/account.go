@@ -17,16 +17,16 @@ type DeliveryCounts struct{ Pending, Rejected, Dropped int64 }
 
 // account has the reports of one instance.
 type account struct {
-	pending    map[*entry]struct{}
-	dead       map[*entry]struct{}
-	accepted   int64
-	lastError  string
+	pending   map[*entry]struct{}
+	dead      map[*entry]struct{}
+	accepted  int64
+	lastError string
 	// notAssigned is true if the last error is that the instance is not assigned to this cluster.
 	notAssigned bool
-	sync       initialSync
-	operations operations
-	forgets    bool // drop the account once nothing is pending
-	undeclared bool // only the store knows of the instance: drop the account once nothing is pending
+	sync        initialSync
+	operations  operations
+	forgets     bool // drop the account once nothing is pending
+	undeclared  bool // only the store knows of the instance: drop the account once nothing is pending
 }
 
 // deadLetters returns the entries with a dead letter, the newest first.
