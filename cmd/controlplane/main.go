@@ -38,6 +38,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		switch args[0] {
 		case "token":
 			return runToken(ctx, args[1:], stdout, stderr)
+		case "workload":
+			return runWorkload(ctx, args[1:], stdout, stderr)
 		case "backup":
 			return runBackup(ctx, args[1:], stdout, stderr)
 		}
@@ -54,7 +56,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		return 0
 	}
 	if o.flags.NArg() > 0 {
-		printError(stderr, fmt.Errorf("unexpected argument %q: the commands are token and backup; see --help", o.flags.Arg(0)))
+		printError(stderr, fmt.Errorf("unexpected argument %q: the commands are token, workload and backup; see --help", o.flags.Arg(0)))
 		return exitUsage
 	}
 	config, err := o.complete()

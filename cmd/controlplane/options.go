@@ -33,7 +33,7 @@ func newOptions(stderr io.Writer) *options {
 	o.flags = flag.NewFlagSet("controlplane", flag.ContinueOnError)
 	o.flags.SetOutput(stderr)
 	o.flags.Usage = func() {
-		_, _ = io.WriteString(stderr, "usage: controlplane [flags]\n       controlplane token create|list|revoke [flags]\n       controlplane backup [flags] > FILE\n\n")
+		_, _ = io.WriteString(stderr, "usage: controlplane [flags]\n       controlplane token create|list|revoke [flags]\n       controlplane workload assign|release [flags]\n       controlplane backup [flags] > FILE\n\n")
 		o.flags.PrintDefaults()
 	}
 	o.database.register(o.flags)
@@ -78,6 +78,7 @@ func (o *options) registerAccess() {
 			c.Access.CertificateRole, err = auth.ParseRole(name)
 			return err
 		})
+	f.BoolVar(&c.RequireAssignment, "require-assignment", c.RequireAssignment, "refuse agents the workloads that are not assigned to their cluster; false lets the first agent that reports a workload claim it")
 	f.DurationVar(&c.Access.SessionLifetime, "session-lifetime", c.Access.SessionLifetime, "`duration` of a session of the web UI")
 	f.StringVar(&c.RedactionRules, "redaction-rules", "", "`file` or folder with redaction rules of your own, for the definitions that viewers and agents read; read again when they change; empty for the built-in rules only")
 	f.Var((*perSecond)(&o.agentRate), "rate-limit", "`requests` per second of the agents of one cluster, with bursts of twice as many; 0 for no limit")
@@ -150,7 +151,7 @@ func (o *options) checkAuthentication() error {
 	o.flags.Visit(func(f *flag.Flag) {
 		switch f.Name {
 		case "cert-file", "key-file", "ca-file", "certificate-role", "redaction-rules", "rate-limit", "viewer-rate-limit", "admin-rate-limit",
-			"max-watches", "session-lifetime":
+			"max-watches", "session-lifetime", "require-assignment":
 			given = append(given, "--"+f.Name)
 		}
 	})

@@ -21,6 +21,7 @@ import (
 	"github.com/threeport/threeport-agent/internal/server/store"
 	"github.com/threeport/threeport-agent/internal/testing/certs"
 	"github.com/threeport/threeport-agent/internal/testing/databases"
+	"github.com/threeport/threeport-agent/internal/threeport"
 )
 
 // lockedBuffer collects the log of a running server.
@@ -188,7 +189,8 @@ func TestAudit_ObjectsReadsAndRefusals(t *testing.T) {
 			t.Fatalf("the answer %s has no ID", body)
 			return ""
 		}
-		instance := idOf(s.send(t, admin, "POST", "/v0/workload-instances", `{"Name":"web"}`).body)
+		header := asJSON("Authorization", "Bearer "+admin, threeport.ClusterHeader, "c")
+		instance := idOf(send(t, s.client, "POST", s.url+"/v0/workload-instances", header, []byte(`{"Name":"web"}`)).body)
 		resource := idOf(s.send(t, admin, "POST", "/v0/workload-resource-instances", `{"JSONDefinition":{},"WorkloadInstanceID":`+instance+`}`).body)
 		token := idOf(s.send(t, admin, "POST", "/v0/tokens", `{"name":"bob","role":"viewer"}`).body)
 		s.send(t, admin, "DELETE", "/v0/tokens/"+token, "")

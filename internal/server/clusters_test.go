@@ -7,11 +7,12 @@ import (
 	"testing"
 )
 
-// A rebuilt cluster has another UID. Its agent can report the workloads after an administrator has released the old cluster.
+// A rebuilt cluster has another UID. Without --require-assignment, its agent can report the workloads after an administrator has
+// released the old cluster.
 func TestClusters_Release_FreesWorkloads(t *testing.T) {
-	n := newTwoClusters(t)
+	n := newTwoClusters(t, func(c *Config) { c.RequireAssignment = false })
 	e := n.createRows("web")
-	n.claim(e)
+	n.expectCode(http.StatusOK, n.own, "POST", "workload-report-sets", statusSet("c", e.instance))
 	status := fmt.Sprintf("workload-instances/%d", e.instance)
 	n.expectCode(http.StatusForbidden, n.other, "PATCH", status, `{"Status":"Down"}`)
 	for _, bearer := range []string{n.own, n.other} {
@@ -20,9 +21,7 @@ func TestClusters_Release_FreesWorkloads(t *testing.T) {
 	n.expectCode(http.StatusOK, n.admin, "DELETE", "clusters/c", "")
 	n.expectCode(http.StatusNotFound, n.admin, "DELETE", "clusters/c", "")
 	n.expectCode(http.StatusOK, n.other, "PATCH", status, `{"Status":"Down"}`)
-	report := fmt.Sprintf(`{"agent":{"clusterUID":"other","time":"2026-01-02T03:04:05Z","delaySeconds":0,"pending":0,"deadLetters":0,"dropped":0},
-		"reports":[{"instance":{"type":"WorkloadInstance","id":"%d"},"version":"1","status":{"status":"Healthy"}}]}`, e.instance)
-	n.expectCode(http.StatusOK, n.other, "POST", "workload-report-sets", report)
+	n.expectCode(http.StatusOK, n.other, "POST", "workload-report-sets", statusSet("other", e.instance))
 	n.expectCode(http.StatusForbidden, n.own, "PATCH", status, `{"Status":"Down"}`)
 
 	const record = `"method":"DELETE","path":"/v0/clusters/c","code":200`

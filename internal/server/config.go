@@ -49,6 +49,10 @@ type Config struct {
 	// reads it again when it changes.
 	RedactionRules string
 
+	// RequireAssignment refuses agents the instances that are not assigned to their cluster. Otherwise the first agent that
+	// reports an instance without a cluster claims it. It has no effect without authentication.
+	RequireAssignment bool
+
 	// Access configures authorization. Its Enabled and Hosts follow from the fields above.
 	Access auth.Config
 	// Maintenance configures when a cluster counts as silent, and how long rows are kept.
@@ -103,6 +107,9 @@ func DefaultConfig() Config {
 		BindAddress: DefaultBindAddress,
 		Database:    DefaultDatabase,
 		AuthEnabled: true,
+
+		RequireAssignment: true,
+
 		CertFile:    threeport.DefaultCertFile,
 		KeyFile:     threeport.DefaultKeyFile,
 		CAFile:      threeport.DefaultCAFile,

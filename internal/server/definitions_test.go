@@ -48,6 +48,7 @@ func TestDefinitions_AreRedacted_ExceptForAdministrators(t *testing.T) {
 		return answer.Data[0].ID
 	}
 	instance := created("/v0/workload-instances", `{"Name":"web"}`)
+	request(admin, "PUT", fmt.Sprintf("/v0/workloads/WorkloadInstance/%d/cluster", instance), `{"clusterUID":"c"}`)
 	expect := func(reason, bearer, body string, confidentialShows bool) {
 		t.Helper()
 		if strings.Contains(body, confidential) != confidentialShows {

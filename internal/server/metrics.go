@@ -21,6 +21,7 @@ type metrics struct {
 	setReports prometheus.Histogram
 	setBytes   prometheus.Histogram
 	watches    prometheus.Gauge
+	claims     prometheus.Counter
 }
 
 func newMetrics() *metrics {
@@ -44,8 +45,11 @@ func newMetrics() *metrics {
 		watches: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "controlplane_watches", Help: "Streams of server-sent events that are open.",
 		}),
+		claims: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "controlplane_claims_total", Help: "Workloads without a cluster that an agent claimed for its own (--require-assignment=false).",
+		}),
 	}
-	m.registry.MustRegister(m.requests, m.reports, m.setReports, m.setBytes, m.watches,
+	m.registry.MustRegister(m.requests, m.reports, m.setReports, m.setBytes, m.watches, m.claims,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }
@@ -69,7 +73,7 @@ func (m *metrics) request(info *requestInfo, method string, code int, took time.
 
 // methodLabel bounds the number of labels: a client may send any method.
 func methodLabel(method string) string {
-	known := []string{http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPatch, http.MethodDelete}
+	known := []string{http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete}
 	if slices.Contains(known, method) {
 		return method
 	}

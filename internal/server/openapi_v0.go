@@ -9,6 +9,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/threeport/threeport-agent/internal/server/store"
+	"github.com/threeport/threeport-agent/internal/threeport"
 )
 
 // documentV0 documents v0, which is served without huma, from the table of its resources.
@@ -18,7 +19,7 @@ func documentV0(document *huma.OpenAPI) {
 		d.schemas()
 		path, name := "/v0/"+r.Path, strings.TrimSuffix(r.Path, "s")
 		d.add(http.MethodGet, path, "v0-list-"+r.Path, "List, ordered by ID", d.listParameters(), false, http.StatusOK)
-		d.add(http.MethodPost, path, "v0-create-"+name, "Create", nil, true, http.StatusOK, http.StatusCreated)
+		d.add(http.MethodPost, path, "v0-create-"+name, "Create", d.createParameters(), true, http.StatusOK, http.StatusCreated)
 		id := []*huma.Param{{Name: "id", In: "path", Required: true, Schema: &huma.Schema{Type: huma.TypeInteger, Format: "int64"}}}
 		d.add(http.MethodGet, path+"/{id}", "v0-get-"+name, "Read", id, false, http.StatusOK)
 		d.add(http.MethodPatch, path+"/{id}", "v0-update-"+name, "Change the given fields", id, true, http.StatusOK)
@@ -88,6 +89,17 @@ func fieldSchema(kind store.Kind) *huma.Schema {
 	case store.Text:
 	}
 	return &huma.Schema{Type: huma.TypeString}
+}
+
+// createParameters are those of a new row: an instance may be assigned to a cluster at once.
+func (d v0Document) createParameters() []*huma.Param {
+	if d.r.Object != threeport.TypeWorkloadInstance && d.r.Object != threeport.TypeHelmWorkloadInstance {
+		return nil
+	}
+	return []*huma.Param{{
+		Name: threeport.ClusterHeader, In: "header", Description: "The UID of the cluster to assign the instance to. Default: none.",
+		Schema: &huma.Schema{Type: huma.TypeString},
+	}}
 }
 
 func (d v0Document) listParameters() []*huma.Param {

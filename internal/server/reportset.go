@@ -21,8 +21,9 @@ const reportSetTimeout = time.Minute
 
 // reportStore applies report sets.
 type reportStore interface {
-	// Apply answers each report of a set. Its error is a [store.SetError] if the set as a whole is invalid.
-	Apply(ctx context.Context, set threeport.ReportSet) (threeport.ReportSetAnswer, error)
+	// ApplyAs answers each report of a set, and returns the workloads that the set assigned to its cluster. Its error is a
+	// [store.SetError] if the set as a whole is invalid.
+	ApplyAs(ctx context.Context, set threeport.ReportSet, policy store.ClaimPolicy) (threeport.ReportSetAnswer, []threeport.Instance, error)
 }
 
 // reportSets are the endpoints of report sets.
@@ -31,10 +32,11 @@ type reportSets struct {
 	limits  Limits
 	memory  *reportSetMemory
 	metrics *metrics
+	claims  *claims
 }
 
-func newReportSets(s reportStore, limits Limits, m *metrics) *reportSets {
-	return &reportSets{store: s, limits: limits, memory: newReportSetMemory(limits), metrics: m}
+func newReportSets(s reportStore, limits Limits, m *metrics, c *claims) *reportSets {
+	return &reportSets{store: s, limits: limits, memory: newReportSetMemory(limits), metrics: m, claims: c}
 }
 
 // bodyLimit bounds a report set as sent.
@@ -95,13 +97,15 @@ func (r *reportSets) apply(ctx context.Context, request *reportSetRequest) (*Bod
 		return nil, err
 	}
 	defer set.memory.release()
-	if !auth.PrincipalFrom(ctx).MayReportFor(set.Agent.ClusterUID) {
+	principal := auth.PrincipalFrom(ctx)
+	if !principal.MayReportFor(set.Agent.ClusterUID) {
 		return nil, problem(http.StatusForbidden, "agent.clusterUID is another cluster: report the cluster of your credential")
 	}
-	if fixed := auth.PrincipalFrom(ctx).ClusterName; fixed != "" {
+	if fixed := principal.ClusterName; fixed != "" {
 		set.Agent.ClusterName = fixed
 	}
-	answer, err := r.store.Apply(ctx, set.ReportSet)
+	answer, claimed, err := r.store.ApplyAs(ctx, set.ReportSet, r.claims.policy(principal))
+	r.claims.record(principal, claimed...)
 	if invalid, ok := errors.AsType[*store.SetError](err); ok {
 		return nil, problem(http.StatusUnprocessableEntity, invalid.Detail)
 	}

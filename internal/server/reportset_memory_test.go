@@ -123,7 +123,7 @@ func setOf(t *testing.T, message int) []byte {
 func TestReportSets_LargeSets_LeaveMemoryToOtherClusters(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		limits := Limits{Reports: 1, BodyBytes: minBytes, DecodedBytes: 1 << 20}
-		r := newReportSets(nil, limits, nil)
+		r := newReportSets(nil, limits, nil, nil)
 		large, heartbeat := setOf(t, 1<<20-1000), encoded(t, "gzip", `{`+someAgent+`,"reports":[]}`)
 		var sets []*decodedSet
 		for {
@@ -158,7 +158,7 @@ func TestReportSets_LargeSets_LeaveMemoryToOtherClusters(t *testing.T) {
 func TestReportSets_SmallCompressedSets_ReserveLittleMemory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		limits := DefaultLimits()
-		r := newReportSets(nil, limits, nil)
+		r := newReportSets(nil, limits, nil, nil)
 		const free = 3 << 20
 		if !r.memory.decoded.total.TryAcquire(largestDecoded*largestSetMemory(limits) - free) {
 			t.Fatal("the decoded-set memory is in use before the test")
@@ -183,7 +183,7 @@ func TestReportSets_SmallCompressedSets_ReserveLittleMemory(t *testing.T) {
 func TestReportSets_MoreThanMemory_AllDecode(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		limits := Limits{Reports: 1, BodyBytes: minBytes, DecodedBytes: 1 << 18}
-		r := newReportSets(nil, limits, nil)
+		r := newReportSets(nil, limits, nil, nil)
 		bodies := [][]byte{setOf(t, 0), setOf(t, 1<<16), setOf(t, 1<<18-1000)}
 		var all sync.WaitGroup
 		for i := range 60 {

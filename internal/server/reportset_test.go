@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/threeport/threeport-agent/internal/server/auth"
+	"github.com/threeport/threeport-agent/internal/server/store"
 	"github.com/threeport/threeport-agent/internal/threeport"
 )
 
@@ -64,15 +65,15 @@ func TestReportSets_Bodies(t *testing.T) {
 // failingStore is a store that fails.
 type failingStore struct{ err error }
 
-func (f failingStore) Apply(context.Context, threeport.ReportSet) (threeport.ReportSetAnswer, error) {
-	return threeport.ReportSetAnswer{}, f.err
+func (f failingStore) ApplyAs(context.Context, threeport.ReportSet, store.ClaimPolicy) (threeport.ReportSetAnswer, []threeport.Instance, error) {
+	return threeport.ReportSetAnswer{}, nil, f.err
 }
 
 // serveReportSets serves report sets of an administrator.
 func serveReportSets(t *testing.T, s reportStore, memory *reportSetMemory, log *slog.Logger) string {
 	t.Helper()
 	counted := newMetrics()
-	r := newReportSets(s, DefaultLimits(), counted)
+	r := newReportSets(s, DefaultLimits(), counted, &claims{})
 	r.memory = memory
 	router := newRouter()
 	router.api = newAPI(router, "test", false)

@@ -45,22 +45,25 @@ var (
 	tokenBody  = bodyLimit{bytes: 1 << 20, timeout: 5 * time.Second}
 	loginBody  = bodyLimit{bytes: auth.MaxForm, timeout: readTimeout}
 	logoutBody = bodyLimit{bytes: auth.MaxForm, timeout: readTimeout}
+
+	assignmentBody = bodyLimit{bytes: 16 << 10, timeout: 5 * time.Second}
 )
 
 // handlers are the handlers of all routes.
 type handlers struct {
-	probes     *probes
-	metrics    *metrics
-	openAPI    *openAPI
-	v0         *v0API
-	reportSets *reportSets
-	workloads  *workloads
-	clusters   *clusters
-	watches    *watches
-	tokens     *auth.TokenAPI
-	audit      *auth.AuditAPI
-	login      auth.LoginHandlers
-	page       *ui.Page
+	probes      *probes
+	metrics     *metrics
+	openAPI     *openAPI
+	v0          *v0API
+	reportSets  *reportSets
+	workloads   *workloads
+	assignments *assignments
+	clusters    *clusters
+	watches     *watches
+	tokens      *auth.TokenAPI
+	audit       *auth.AuditAPI
+	login       auth.LoginHandlers
+	page        *ui.Page
 }
 
 // routes are all routes of the server. A path that is in no row is answered with v0's 404, to administrators only.
@@ -80,6 +83,8 @@ func (h *handlers) routes() []route {
 		{"GET", "/v0/workloads/{type}/{id}", viewers, noBody, operation(getWorkloadOperation, h.workloads.get)},
 		{"GET", "/v0/workloads/{type}/{id}/events", viewers, noBody, operation(listWorkloadEventsOperation, h.workloads.listEvents)},
 		{"GET", "/v0/workloads/{type}/{id}/event-retention", readers, noBody, operation(getEventRetentionOperation, h.workloads.getEventRetention)},
+		{"PUT", "/v0/workloads/{type}/{id}/cluster", admins, assignmentBody, operation(assignWorkloadOperation, h.assignments.assign)},
+		{"DELETE", "/v0/workloads/{type}/{id}/cluster", admins, noBody, operation(releaseWorkloadOperation, h.assignments.release)},
 		{"GET", "/v0/clusters", viewers, noBody, operation(listClustersOperation, h.clusters.list)},
 		{"GET", "/v0/clusters/{uid}/objects/{objectUID}", viewers.as(auth.KindDefinition), noBody, operation(getObjectOperation, h.clusters.getObject)},
 
@@ -155,13 +160,15 @@ func (s *Server) newHandlers(v0 *v0API) (*handlers, error) {
 	counted := newMetrics()
 	counted.registry.MustRegister(s.store.Collectors()...)
 	counted.registry.MustRegister(s.redaction.Collectors()...)
+	v0.claims = &claims{required: s.config.RequireAssignment, access: s.access, counter: counted.claims, log: s.log}
 	return &handlers{
 		probes: &probes{database: s.store, now: time.Now}, metrics: counted, openAPI: &openAPI{limits: s.config.Limits}, v0: v0,
-		reportSets: newReportSets(s.store, s.config.Limits, counted),
-		workloads:  &workloads{store: s.store, retention: s.config.Maintenance.Retention},
-		clusters:   &clusters{store: s.store, definitions: v0.definitions},
-		watches:    newWatches(s.store, s.config.Limits.Watches, counted, s.onShutdown()),
-		tokens:     s.access.Tokens(), audit: s.access.AuditLog(), login: s.access.LoginHandlers(), page: page,
+		reportSets:  newReportSets(s.store, s.config.Limits, counted, v0.claims),
+		workloads:   &workloads{store: s.store, retention: s.config.Maintenance.Retention, claims: v0.claims},
+		assignments: &assignments{s.store},
+		clusters:    &clusters{store: s.store, definitions: v0.definitions},
+		watches:     newWatches(s.store, s.config.Limits.Watches, counted, s.onShutdown()),
+		tokens:      s.access.Tokens(), audit: s.access.AuditLog(), login: s.access.LoginHandlers(), page: page,
 	}, nil
 }
 

@@ -93,7 +93,7 @@ func TestRoutes_Answers(t *testing.T) {
 		{method: "HEAD", path: "/v0/workload-instances", code: 405},
 		{
 			method: "GET", path: "/metrics", code: 200,
-			has: `controlplane_request_duration_seconds_count{code="405",method="other",route="/v0/tokens"} 1`,
+			has: `controlplane_request_duration_seconds_count{code="405",method="PUT",route="/v0/tokens"} 1`,
 		},
 		{
 			method: "GET", path: "/metrics", code: 200,
@@ -220,6 +220,8 @@ var grants = map[string]string{
 	"GET /v0/workloads/{type}/{id}":                 "viewer",
 	"GET /v0/workloads/{type}/{id}/events":          "viewer",
 	"GET /v0/workloads/{type}/{id}/event-retention": "viewer agent",
+	"PUT /v0/workloads/{type}/{id}/cluster":         "",
+	"DELETE /v0/workloads/{type}/{id}/cluster":      "",
 	"GET /v0/clusters":                              "viewer",
 	"GET /v0/clusters/{uid}/objects/{objectUID}":    "viewer",
 
@@ -282,7 +284,7 @@ func TestRoutes_BodyLimits(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, row := range h.routes() {
-		sends := row.method == http.MethodPost || row.method == http.MethodPatch
+		sends := row.method == http.MethodPost || row.method == http.MethodPatch || row.method == http.MethodPut
 		if sends != (row.body.bytes > 0) || sends != (row.body.timeout > 0) {
 			t.Errorf("%s %s: the limits of the body are %d bytes and %v, want both only for methods with a body", row.method, row.path, row.body.bytes, row.body.timeout)
 		}
@@ -307,10 +309,13 @@ func TestRoutes_WithoutCredential(t *testing.T) {
 }
 
 // secured is an API with TLS, a client that trusts it, and a function that creates tokens.
-func secured(t *testing.T) (url string, client *http.Client, token func(role, cluster string) string) {
+func secured(t *testing.T, change ...func(*Config)) (url string, client *http.Client, token func(role, cluster string) string) {
 	t.Helper()
 	ca := certs.ForTest(t)
 	config := securedConfig(t, ca)
+	for _, one := range change {
+		one(&config)
+	}
 	url = run(t, config)
 	transport := &http.Transport{TLSClientConfig: trust(ca.PEM()), ForceAttemptHTTP2: true}
 	t.Cleanup(transport.CloseIdleConnections)

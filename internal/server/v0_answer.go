@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/threeport/threeport-agent/internal/server/auth"
 	"github.com/threeport/threeport-agent/internal/server/store"
 	"github.com/threeport/threeport-agent/internal/threeport"
 )
@@ -36,6 +37,9 @@ var (
 func toHTTPError(err error) *httpError {
 	if e, ok := errors.AsType[*httpError](err); ok {
 		return e
+	}
+	if problem, ok := errors.AsType[*auth.Problem](err); ok {
+		return &httpError{problem.Status, problem.Detail}
 	}
 	invalid, isInvalid := errors.AsType[*store.FieldError](err)
 	tooLarge, isTooLarge := errors.AsType[*http.MaxBytesError](err)

@@ -2,7 +2,6 @@ package server
 
 import (
 	"context"
-	"errors"
 	"net/http"
 
 	"github.com/threeport/threeport-agent/internal/server/auth"
@@ -11,7 +10,8 @@ import (
 )
 
 // authorize refuses rows, and values to set in them, that the principal may not access: agents access rows of their own
-// cluster's workloads, and of workloads without a cluster. set is nil if the rows are only read.
+// cluster's workloads. Without --require-assignment they also read rows of workloads without a cluster, and a write claims such a
+// workload. set is nil if the rows are only read.
 func (v *v0API) authorize(ctx context.Context, r *store.Resource, set []any, rows ...store.Row) error {
 	principal := auth.PrincipalFrom(ctx)
 	if principal.Role != auth.RoleAgent { // the route alone decides for the others
@@ -40,11 +40,15 @@ func (v *v0API) authorize(ctx context.Context, r *store.Resource, set []any, row
 		}
 		access.Instances = append(access.Instances, owners...)
 	}
+	access.AllowUnassigned = !v.claims.required && set == nil
 	err := principal.Authorize(ctx, v.store, access)
-	if problem, ok := errors.AsType[*auth.Problem](err); ok {
-		return &httpError{problem.Status, problem.Detail}
+	if v.claims.required || set == nil || !auth.IsNotAssigned(err) {
+		return err
 	}
-	return err
+	if err := v.claim(ctx, principal, access.Instances); err != nil {
+		return err
+	}
+	return principal.Authorize(ctx, v.store, access)
 }
 
 // authorizeList refuses a list before it is read, unless the agent may access every row of it: the total and the rows of

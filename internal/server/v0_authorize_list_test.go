@@ -10,7 +10,7 @@ import (
 func TestV0_AgentLists_OwnRowsOnly(t *testing.T) {
 	n := newTwoClusters(t)
 	owned, free := n.createRows("owned"), n.createRows("free")
-	n.claim(owned)
+	n.assign(owned, "c")
 	ofOwned, ofFree := fmt.Sprintf("workloadinstanceid=%d", owned.instance), fmt.Sprintf("workloadinstanceid=%d", free.instance)
 	for _, tc := range []struct {
 		query      string
@@ -24,14 +24,14 @@ func TestV0_AgentLists_OwnRowsOnly(t *testing.T) {
 		{query: ofOwned + "&page=9", own: 200, other: 403},
 		{query: ofOwned + "&message=m&page=9", own: 200, other: 403},
 		{query: ofOwned + "&runtimeeventuid=none", own: 200, other: 403},
-		{query: ofFree, own: 200, other: 200},
+		{query: ofFree, own: 403, other: 403},
 		{query: fmt.Sprintf("workloadresourceinstanceid=%d&page=9", owned.resource), own: 200, other: 403},
 		{query: "helmworkloadinstanceid=1", own: 404, other: 404},
 		{query: "workloadresourceinstanceid=1", own: 404, other: 404},
 		{query: "runtimeeventuid=owned", own: 200, other: 403},
 		{query: "runtimeeventuid=owned&page=9", own: 200, other: 403},
 		{query: "runtimeeventuid=owned&message=other", own: 200, other: 403},
-		{query: "runtimeeventuid=free", own: 200, other: 200},
+		{query: "runtimeeventuid=free", own: 403, other: 403},
 		{query: "runtimeeventuid=none", own: 200, other: 200},
 	} {
 		for reason, asked := range map[string]struct {

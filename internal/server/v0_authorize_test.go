@@ -21,9 +21,9 @@ type twoClusters struct {
 	admin, own, other string
 }
 
-func newTwoClusters(t *testing.T) *twoClusters {
+func newTwoClusters(t *testing.T, change ...func(*Config)) *twoClusters {
 	t.Helper()
-	url, client, token := secured(t)
+	url, client, token := secured(t, change...)
 	return &twoClusters{t, url, client, token("admin", ""), token("agent", "c"), token("agent", "other")}
 }
 
@@ -57,12 +57,17 @@ func (n *twoClusters) createRows(name string) (e v0Rows) {
 	return e
 }
 
-// claim reports a workload as the agent, to whose cluster it belongs from then on.
-func (n *twoClusters) claim(e v0Rows) {
+// assign assigns a workload to a cluster: c is that of the own agent, other that of the other agent.
+func (n *twoClusters) assign(e v0Rows, cluster string) {
 	n.t.Helper()
-	n.expectCode(http.StatusOK, n.own, http.MethodPost, "workload-report-sets", fmt.Sprintf(
-		`{"agent":{"clusterUID":"c","time":"2026-01-02T03:04:05Z","delaySeconds":0,"pending":0,"deadLetters":0,"dropped":0},
-		"reports":[{"instance":{"type":"WorkloadInstance","id":"%d"},"version":"1","status":{"status":"Healthy"}}]}`, e.instance))
+	n.expectCode(http.StatusOK, n.admin, http.MethodPut, fmt.Sprintf("workloads/WorkloadInstance/%d/cluster", e.instance),
+		fmt.Sprintf(`{"clusterUID":%q}`, cluster))
+}
+
+// statusSet is a report set of a cluster with the status of a workload.
+func statusSet(cluster string, instance int64) string {
+	return fmt.Sprintf(`{"agent":{"clusterUID":%q,"time":"2026-01-02T03:04:05Z","delaySeconds":0,"pending":0,"deadLetters":0,"dropped":0},
+		"reports":[{"instance":{"type":"WorkloadInstance","id":"%d"},"version":"1","status":{"status":"Healthy"}}]}`, cluster, instance)
 }
 
 // attempt is a request, with the codes for the agent of the workload's cluster and for another agent.
@@ -84,11 +89,12 @@ func (n *twoClusters) expect(all []attempt) {
 	}
 }
 
-// Agents access rows of their own cluster's workloads and of workloads without a cluster.
+// Agents access only rows of their own cluster's workloads.
 func TestV0_AgentAccess_OwnClusterOnly(t *testing.T) {
 	n := newTwoClusters(t)
-	owned, free := n.createRows("owned"), n.createRows("free")
-	n.claim(owned)
+	owned, second, free := n.createRows("owned"), n.createRows("second"), n.createRows("free")
+	n.assign(owned, "c")
+	n.assign(second, "c")
 	n.expect([]attempt{
 		{
 			reason: "a status", method: "PATCH", path: fmt.Sprintf("workload-instances/%d", owned.instance),
@@ -100,7 +106,15 @@ func TestV0_AgentAccess_OwnClusterOnly(t *testing.T) {
 		},
 		{
 			reason: "a workload without a cluster", method: "PATCH", path: fmt.Sprintf("workload-instances/%d", free.instance),
-			body: `{"Status":"Down"}`, own: 200, other: 200,
+			body: `{"Status":"Down"}`, own: 403, other: 403,
+		},
+		{
+			reason: "reading a resource without a cluster", method: "GET", path: fmt.Sprintf("workload-resource-instances/%d", free.resource),
+			own: 403, other: 403,
+		},
+		{
+			reason: "an Event of a workload without a cluster", method: "POST", path: "workload-events", body: eventOf("early", free.instance),
+			own: 403, other: 403,
 		},
 		{
 			reason: "a resource", method: "PATCH", path: fmt.Sprintf("workload-resource-instances/%d", owned.resource),
@@ -120,7 +134,7 @@ func TestV0_AgentAccess_OwnClusterOnly(t *testing.T) {
 		{
 			reason: "the retention of a workload without a cluster", method: "GET",
 			path: fmt.Sprintf("workloads/WorkloadInstance/%d/event-retention", free.instance),
-			own:  200, other: 200,
+			own:  403, other: 403,
 		},
 		{reason: "a new Event", method: "POST", path: "workload-events", body: eventOf("new", owned.instance), own: 201, other: 403},
 		{
@@ -129,7 +143,7 @@ func TestV0_AgentAccess_OwnClusterOnly(t *testing.T) {
 			own:  403, other: 403,
 		},
 		{
-			reason: "an Event of the resource", method: "PATCH", path: fmt.Sprintf("workload-events/%d", free.event),
+			reason: "an Event of the resource", method: "PATCH", path: fmt.Sprintf("workload-events/%d", second.event),
 			body: fmt.Sprintf(`{"WorkloadResourceInstanceID":%d}`, owned.resource), own: 200,
 			other: 403,
 		},
@@ -139,8 +153,12 @@ func TestV0_AgentAccess_OwnClusterOnly(t *testing.T) {
 		},
 		{
 			reason: "taking an Event over", method: "PATCH", path: fmt.Sprintf("workload-events/%d", owned.event),
-			body: fmt.Sprintf(`{"WorkloadInstanceID":%d}`, free.instance), own: 200,
+			body: fmt.Sprintf(`{"WorkloadInstanceID":%d}`, second.instance), own: 200,
 			other: 403,
+		},
+		{
+			reason: "moving an Event to a workload without a cluster", method: "PATCH", path: fmt.Sprintf("workload-events/%d", owned.event),
+			body: fmt.Sprintf(`{"WorkloadInstanceID":%d}`, free.instance), own: 403, other: 403,
 		},
 		{reason: "a row that is not there", method: "PATCH", path: "workload-events/7", body: `{"Message":"again"}`, own: 404, other: 404},
 	})
@@ -150,7 +168,7 @@ func TestV0_AgentAccess_OwnClusterOnly(t *testing.T) {
 func TestV0_DeletedInstance_KeepsItsCluster(t *testing.T) {
 	n := newTwoClusters(t)
 	owned, free := n.createRows("owned"), n.createRows("free")
-	n.claim(owned)
+	n.assign(owned, "c")
 	_, ofResource := n.request(n.admin, "POST", "workload-events", `{"RuntimeEventUID":"r","Type":"Normal","Reason":"r","Message":"m",
 		"Timestamp":"2026-01-02T03:04:05Z","WorkloadResourceInstanceID":`+fmt.Sprint(owned.resource)+`}`)
 	_, ofNothing := n.request(n.admin, "POST", "workload-events", `{"RuntimeEventUID":"n","Type":"Normal","Reason":"r","Message":"m","Timestamp":"2026-01-02T03:04:05Z"}`)
@@ -183,10 +201,13 @@ func TestV0_DeletedInstance_KeepsItsCluster(t *testing.T) {
 // A POST of an existing UID answers with the Event's row, which may belong to another cluster.
 func TestV0_ExistingEvent_OfOtherCluster_IsForbidden(t *testing.T) {
 	n := newTwoClusters(t)
-	owned, free := n.createRows("owned"), n.createRows("free")
-	n.claim(owned)
-	again := eventOf("owned", free.instance)
+	owned, second, foreign := n.createRows("owned"), n.createRows("second"), n.createRows("foreign")
+	n.assign(owned, "c")
+	n.assign(second, "c")
+	n.assign(foreign, "other")
+	again := eventOf("owned", foreign.instance)
 	got := send(t, n.client, http.MethodPost, n.url+"/v0/workload-events", asJSON("Authorization", n.other), []byte(again))
+	again = eventOf("owned", second.instance)
 	if got.code != http.StatusForbidden || strings.Contains(got.body, fmt.Sprint(owned.instance)) || strings.Contains(got.body, fmt.Sprint(owned.event)) {
 		t.Errorf("the answer is %d %s, want %d", got.code, got.body, http.StatusForbidden)
 	}

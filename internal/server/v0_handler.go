@@ -1,8 +1,10 @@
 package server
 
 import (
+	"errors"
 	"io"
 	"log/slog"
+	"maps"
 	"net/http"
 	"strconv"
 
@@ -24,6 +26,8 @@ type v0API struct {
 	limits *v0Limits
 	// definitions is nil under strict v0.
 	definitions *definitions
+	// claims is nil under strict v0.
+	claims *claims
 }
 
 // newV0API makes the handlers of v0. maxBody limits a body, in bytes.
@@ -69,6 +73,9 @@ func (*v0API) plain(serve http.HandlerFunc) endpoint {
 func (v *v0API) fail(w http.ResponseWriter, req *http.Request, r *store.Resource, err error) {
 	e := toHTTPError(err)
 	v.logFailure(req, err, e)
+	if problem, ok := errors.AsType[*auth.Problem](err); ok {
+		maps.Copy(w.Header(), problem.GetHeaders())
+	}
 	if e.code == http.StatusServiceUnavailable {
 		w.Header().Set("Retry-After", strconv.Itoa(int(retryAfter.Seconds())))
 	}
@@ -101,7 +108,11 @@ func (v *v0API) create(req *v0Request) error {
 	if err := v.authorize(req.Context(), req.resource, values); err != nil {
 		return err
 	}
-	row, created, err := v.store.Create(req.Context(), req.resource, values)
+	cluster, err := v.clusterOfNew(req)
+	if err != nil {
+		return err
+	}
+	row, created, err := v.store.CreateFor(req.Context(), req.resource, values, cluster)
 	if err != nil {
 		return err
 	}
@@ -137,6 +148,9 @@ func (v *v0API) get(req *v0Request) error {
 	defer held.release()
 	row, err := v.store.Get(req.Context(), req.resource, id)
 	if err != nil {
+		return err
+	}
+	if err := v.withhold(req.Context(), req.resource, row); err != nil {
 		return err
 	}
 	writeRows(req.w, req.format(), http.StatusOK, oneRow, row)

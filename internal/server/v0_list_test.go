@@ -153,7 +153,7 @@ func TestV0List_SecondLongListOfASender_IsAnsweredWith503(t *testing.T) {
 func TestV0_NoPermission_IsAnsweredBeforeTheBody(t *testing.T) {
 	n := newTwoClusters(t)
 	owned := n.createRows("owned")
-	n.claim(owned)
+	n.assign(owned, "c")
 	for _, tc := range []struct {
 		reason, bearer, method, path string
 		code                         int
@@ -188,6 +188,7 @@ func TestV0_NoPermission_IsAnsweredBeforeTheBody(t *testing.T) {
 func TestV0_BodyBeyondTheAgentsLimit_IsAnsweredWith413(t *testing.T) {
 	n := newTwoClusters(t)
 	owned := n.createRows("owned")
+	n.assign(owned, "c")
 	space := strings.Repeat(" ", 1<<20)
 	patch := fmt.Sprintf("workload-events/%d", owned.event)
 	n.expectCode(http.StatusRequestEntityTooLarge, n.own, http.MethodPatch, patch, `{"Message":"m"}`+space)

@@ -23,6 +23,7 @@ type workloadStore interface {
 type workloads struct {
 	store     workloadStore
 	retention store.Retention
+	claims    *claims
 }
 
 // WorkloadFilter is the parameters that select workloads. It is exported because huma reads exported fields only.
@@ -78,7 +79,7 @@ var (
 		"The newest first, with gaps where the agent dropped Events.")
 	getEventRetentionOperation = readItemOperation("get-event-retention", tagReports, "Read the retention of a workload's Events",
 		"An Event without a row that last happened at this time or earlier was pruned or would be pruned: do not send it again. "+
-			"An agent may ask for workloads of its own cluster, and for workloads without a cluster.")
+			"An agent may ask for workloads of its own cluster. With --require-assignment=false it may also ask for workloads without a cluster.")
 )
 
 func (w *workloads) list(ctx context.Context, request *struct {
@@ -134,7 +135,7 @@ func (w *workloads) getEventRetention(ctx context.Context, request *struct{ Inst
 	if err != nil {
 		return nil, err
 	}
-	if err := auth.PrincipalFrom(ctx).Authorize(ctx, w.store, auth.RowAccess{Instances: []threeport.Instance{instance}}); err != nil {
+	if err := auth.PrincipalFrom(ctx).Authorize(ctx, w.store, auth.RowAccess{Instances: []threeport.Instance{instance}, AllowUnassigned: !w.claims.required}); err != nil {
 		return nil, err
 	}
 	after, err := w.store.EventsKeptAfter(ctx, instance, w.retention)

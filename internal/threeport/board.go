@@ -120,3 +120,18 @@ type ReleasedCluster struct {
 	// Workloads counts the workloads of the cluster. They now belong to no cluster.
 	Workloads int64 `json:"workloads"`
 }
+
+// Assignment is the cluster of a workload.
+type Assignment struct {
+	Instance Instance `json:"instance"`
+	// ClusterUID is the UID of its namespace kube-system. It is absent if the workload is not assigned to a cluster.
+	ClusterUID string `json:"clusterUID,omitempty"`
+	// PreviousClusterUID is the cluster before the request; absent if there was none.
+	PreviousClusterUID string `json:"previousClusterUID,omitempty"`
+}
+
+// AssignedCluster is the cluster that a workload is to be assigned to.
+type AssignedCluster struct {
+	// ClusterUID is the UID of its namespace kube-system.
+	ClusterUID string `json:"clusterUID" minLength:"1" maxLength:"128" pattern:"^[!-~]+$" patternDescription:"ASCII without spaces"`
+}

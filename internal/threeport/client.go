@@ -151,7 +151,16 @@ func send[T any](ctx context.Context, c *Client, q request) (Response[T], int, e
 		Message:    shorten(envelope.Status.Error),
 		RetryAfter: parseRetryAfter(got.header.Get("Retry-After"), time.Now()),
 		Foreign:    envelope.Status.Code == 0,
+		Problem:    problemOf(got),
 	}
+}
+
+// problemOf returns the code in the [ProblemHeader] of a 403; empty if there is none. No other answer has one.
+func problemOf(got answer) string {
+	if got.status == http.StatusForbidden && got.header.Get(ProblemHeader) == ProblemForbidden {
+		return ProblemForbidden
+	}
+	return ""
 }
 
 // readAnswer reads the body of an answer, at most maxAnswer bytes, and closes it. The caller clears the bytes once they are

@@ -186,6 +186,14 @@ func TestFailures(t *testing.T) {
 		{"no row", update, envelope(404, "record not found"), KindNotFound, "record not found"},
 		{"no route", update, answer(404, `{"message":"Not Found"}`), KindRetryable, "HTTP 404"},
 		{"throttled", create, envelope(429, "slow down"), KindRetryable, "slow down"},
+		{"instance of another cluster", update, func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set(ProblemHeader, ProblemForbidden)
+			envelope(403, "assign it")(w, r)
+		}, KindForbidden, "HTTP 403: assign it"},
+		{"header of an unknown problem", update, func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set(ProblemHeader, "other")
+			envelope(403, "no")(w, r)
+		}, KindUnauthorized, "HTTP 403: no"},
 		{"gateway page", create, answer(502, "<html>"+secret), KindRetryable, "HTTP 502"},
 		{"redirect", create, func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/login", http.StatusFound) }, KindRetryable, "HTTP 302"},
 		{"create, garbled success", create, answer(201, secret), KindRetryable, "not one of the control-plane API"},

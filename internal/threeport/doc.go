@@ -9,6 +9,7 @@
 //	case threeport.KindRetryable: // again later, see [Error.RetryAfter]
 //	case threeport.KindUnauthorized: // the credentials are wrong, for all requests
 //	case threeport.KindNotFound: // the row does not exist
+//	case threeport.KindForbidden: // the instance is not assigned to the cluster; again later
 //	case threeport.KindPermanent: // a repeat would fail again
 //	}
 //

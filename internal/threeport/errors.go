@@ -27,6 +27,9 @@ const (
 	KindNotFound
 	// KindPermanent will fail again however often it is repeated.
 	KindPermanent
+	// KindForbidden is the refusal of an instance that is not assigned to the agent's cluster. It may be assigned at any
+	// time. Reports on other instances are not affected.
+	KindForbidden
 )
 
 // String is the kind's name as it appears in logs and metrics.
@@ -42,6 +45,8 @@ func (k Kind) String() string {
 		return "not found"
 	case KindPermanent:
 		return "permanent"
+	case KindForbidden:
+		return "forbidden"
 	default:
 		return "Kind(" + strconv.Itoa(int(k)) + ")"
 	}
@@ -71,7 +76,8 @@ type Error struct {
 	// Unsendable is set when the request was refused by the client itself.
 	Unsendable bool
 
-	// Problem is the code of a fault in one report of a set, such as [ProblemInvalid]. The set itself was answered.
+	// Problem is the code of a fault in one report of a set, such as [ProblemInvalid], where the set itself was answered. It
+	// is also that of a refused request: see [ProblemHeader].
 	Problem string
 
 	// Err is the cause when there was no whole answer; it keeps
@@ -103,6 +109,8 @@ func (e *Error) Kind() Kind {
 	switch code := e.StatusCode; {
 	case e.Problem == ProblemNotFound:
 		return KindNotFound
+	case e.Problem == ProblemForbidden:
+		return KindForbidden
 	case e.Unsendable, e.Problem != "":
 		return KindPermanent
 	case code == http.StatusUnauthorized, code == http.StatusForbidden:

@@ -26,6 +26,7 @@ func TestKind(t *testing.T) {
 		{"bad request", &Error{StatusCode: 400}, KindPermanent},
 		{"unauthorized", &Error{StatusCode: 401}, KindUnauthorized},
 		{"forbidden", &Error{StatusCode: 403}, KindUnauthorized},
+		{"forbidden instance", &Error{StatusCode: 403, Problem: ProblemForbidden}, KindForbidden},
 		{"no row", &Error{StatusCode: 404}, KindNotFound},
 		{"no route", &Error{StatusCode: 404, Foreign: true}, KindRetryable},
 		{"no such method", &Error{StatusCode: 405, Foreign: true}, KindRetryable},

@@ -226,14 +226,22 @@ type ReportAnswer struct {
 // The codes of a problem.
 const (
 	ProblemNotFound  = "not_found" // the workload or resource does not exist, or no longer
-	ProblemForbidden = "forbidden" // it belongs to another cluster
+	ProblemForbidden = "forbidden" // it is not assigned to this cluster
 	ProblemInvalid   = "invalid"   // the report itself is wrong, and always will be
 )
 
+// ProblemHeader is a header of a 403. Its value [ProblemForbidden] means that the credential is valid, and that the instance is
+// not assigned to the cluster of the agent.
+const ProblemHeader = "Threeport-Problem"
+
+// ClusterHeader is the header of a request that creates an instance. It has the UID of the cluster that the instance is
+// assigned to.
+const ClusterHeader = "Threeport-Cluster-UID"
+
 // ReportProblem is why a report was rejected.
 type ReportProblem struct {
-	// Code is not_found if the workload or resource does not exist, or no longer. It is forbidden if that belongs to
-	// another cluster. It is invalid if the report itself is wrong, and always will be.
+	// Code is not_found if the workload or resource does not exist, or no longer. It is forbidden if the
+	// workload is not assigned to the cluster of the agent: send the report again later. It is invalid if the report itself is wrong, and always will be.
 	Code string `json:"code" enum:"not_found,forbidden,invalid"`
 	// Detail names the field and what is accepted. It quotes no value.
 	Detail string `json:"detail"`

@@ -119,5 +119,6 @@ func refusal(q request, got answer) *Error {
 		Message:    shorten(text),
 		RetryAfter: parseRetryAfter(got.header.Get("Retry-After"), time.Now()),
 		Foreign:    bad != nil || text == "",
+		Problem:    problemOf(got),
 	}
 }

@@ -202,7 +202,7 @@ func TestReportAnswers(t *testing.T) {
 		{OutcomeCreated, "", KindNone},
 		{OutcomeStale, "", KindNone},
 		{OutcomeRejected, ProblemNotFound, KindNotFound},
-		{OutcomeRejected, ProblemForbidden, KindPermanent},
+		{OutcomeRejected, ProblemForbidden, KindForbidden},
 		{OutcomeRejected, ProblemInvalid, KindPermanent},
 	} {
 		a := ReportAnswer{Outcome: tc.outcome}

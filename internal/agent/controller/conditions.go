@@ -50,8 +50,9 @@ func labelMessage(labels target.LabelUse) string {
 		"does not count; "+remedy+" adds namespaces: "+summarize(names)), 1)
 }
 
-// deliveredCondition is true if no report is pending or rejected.
-func deliveredCondition(generation int64, d v1alpha1.DeliveryStatus) metav1.Condition {
+// deliveredCondition is true if no report is pending or rejected. notAssigned gives the reason of pending reports: see
+// [target.DeliveryProgress].
+func deliveredCondition(generation int64, d v1alpha1.DeliveryStatus, notAssigned bool) metav1.Condition {
 	c := metav1.Condition{
 		Type: v1alpha1.ConditionDelivered, Status: metav1.ConditionTrue, ObservedGeneration: generation,
 		Reason: "Delivered", Message: "all reports are delivered",
@@ -59,6 +60,9 @@ func deliveredCondition(generation int64, d v1alpha1.DeliveryStatus) metav1.Cond
 	switch {
 	case d.Pending > 0:
 		c.Status, c.Reason = metav1.ConditionFalse, "Pending"
+		if notAssigned {
+			c.Reason = "NotAssigned"
+		}
 		c.Message = sentence(d.Pending, "report", "is", "are", "not delivered yet")
 		if d.LastError != "" {
 			c.Message += ": " + d.LastError

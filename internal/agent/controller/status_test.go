@@ -154,6 +154,14 @@ func TestReconcile_Conditions(t *testing.T) {
 			message:  "2 reports are not delivered yet: no route",
 		},
 		{
+			reason:   "the control plane has not assigned the instance to the cluster",
+			state:    target.Present,
+			progress: target.DeliveryProgress{Pending: 2, LastError: "assign it", NotAssigned: true},
+			watching: "True Watching",
+			delivery: "False NotAssigned",
+			message:  "2 reports are not delivered yet: assign it",
+		},
+		{
 			reason:   "reports were rejected",
 			state:    target.Present,
 			progress: target.DeliveryProgress{Rejected: 1, Rejections: []target.Rejection{{Report: "r", Reason: "no", Time: time.Now()}}},

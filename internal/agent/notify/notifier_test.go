@@ -58,6 +58,42 @@ func TestNotifier_SettlesByTheKindOfTheError(t *testing.T) {
 	}
 }
 
+// A workload that is not assigned to the cluster delays no other workload, and is delivered after its assignment.
+func TestNotifier_InstanceNotAssigned_OthersAreDelivered(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		forbidden := &threeport.Error{StatusCode: 403, Problem: threeport.ProblemForbidden, Message: "assign it"}
+		assignedAt := time.Now().Add(time.Hour)
+		sender := fails()
+		start := time.Now()
+		sender.answer = func(_ context.Context, item outbox.Item) (outbox.Receipt, error) {
+			assigned := item.Report.Instance().ID == 4
+			if !assigned && time.Now().Before(assignedAt) {
+				return outbox.Receipt{}, forbidden
+			}
+			if waited := time.Since(start); assigned && waited > time.Second {
+				t.Errorf("the assigned workload was sent after %s, want at once", waited)
+			}
+			return outbox.Receipt{}, nil
+		}
+		config := DefaultConfig()
+		config.ShutdownTimeout = 24 * time.Hour
+		b := newBench(config, sender)
+		b.settle(t, status(1, "Healthy"), status(2, "Healthy"), status(3, "Healthy"), status(4, "Healthy"))
+		if got := b.metric(t, "threeport_agent_reports_total", "status", "accepted"); got != 4 {
+			t.Errorf("%v reports are accepted, want 4", got)
+		}
+		if wait := time.Since(assignedAt); wait > 2*time.Minute {
+			t.Errorf("the delivery ended %s after the assignment, want at most two minutes", wait)
+		}
+		if got := b.logged("has not assigned a workload to this cluster"); got != 3 {
+			t.Errorf("%d lines of a refusal, want one for each workload", got)
+		}
+		if got := b.logged("Delivery fails"); got != 0 {
+			t.Errorf("%d lines of a failed delivery, want none", got)
+		}
+	})
+}
+
 func TestNotifier_Retries_FollowTheBackoff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		config := DefaultConfig()

@@ -16,9 +16,10 @@ import (
 //	the error                                       the item
 //	none                                            Ack: delivered
 //	404 of the API, not_found in a report set       AckNotFound: discarded
-//	another 4xx, invalid or forbidden in a set      Reject: a dead letter, not sent again
+//	another 4xx, invalid in a set                   Reject: a dead letter, not sent again
 //	a report that cannot be encoded                 Reject
-//	401, 403                                        Nack: sent again; the whole delivery pauses
+//	forbidden, of an instance                       Refuse: sent again; other instances do not wait
+//	401, another 403                                Nack: sent again; the whole delivery pauses
 //	network, 5xx, 408, 425, 429, a proxy's 404      Nack: sent again
 //	[ErrNotObserved]                                Defer: sent again, and no failure
 //	[ErrProtocolChanged]                            Requeue: sent again at once
@@ -53,6 +54,11 @@ func (n *Notifier) settle(ctx context.Context, item outbox.Item, result Result) 
 		n.outbox.Reject(item, err)
 		n.metrics.count(item, resultRejected)
 		n.logItem("The control plane permanently refused a report", item, err)
+	case threeport.KindForbidden:
+		n.metrics.count(item, resultRetried)
+		if n.outbox.Refuse(item, err) {
+			n.logItem("The control plane has not assigned a workload to this cluster. Its reports are kept and sent again.", item, err)
+		}
 	case threeport.KindRetryable, threeport.KindUnauthorized:
 		n.fail(item, err, kind)
 		return

@@ -17,14 +17,16 @@ type DeliveryCounts struct{ Pending, Rejected, Dropped int64 }
 
 // account has the reports of one instance.
 type account struct {
-	pending    map[*entry]struct{}
-	dead       map[*entry]struct{}
-	accepted   int64
-	lastError  string
-	sync       initialSync
-	operations operations
-	forgets    bool // drop the account once nothing is pending
-	undeclared bool // only the store knows of the instance: drop the account once nothing is pending
+	pending   map[*entry]struct{}
+	dead      map[*entry]struct{}
+	accepted  int64
+	lastError string
+	// notAssigned is true if the last error is that the instance is not assigned to this cluster.
+	notAssigned bool
+	sync        initialSync
+	operations  operations
+	forgets     bool // drop the account once nothing is pending
+	undeclared  bool // only the store knows of the instance: drop the account once nothing is pending
 }
 
 // deadLetters returns the entries with a dead letter, the newest first.
@@ -123,7 +125,7 @@ func (o *Outbox) Progress(id target.Instance) target.DeliveryProgress {
 	p := target.DeliveryProgress{
 		Pending: len(a.pending), Since: a.oldest(), Accepted: a.accepted,
 		Rejected: int64(len(a.dead)), Dropped: o.dropped.count(id),
-		Synced: a.sync.done, LastError: a.lastError, Operations: a.operations.list(),
+		Synced: a.sync.done, LastError: a.lastError, NotAssigned: a.notAssigned, Operations: a.operations.list(),
 	}
 	for _, e := range a.deadLetters()[:min(len(a.dead), maxRejections)] {
 		p.Rejections = append(p.Rejections, e.dead.Rejection)

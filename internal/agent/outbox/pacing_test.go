@@ -48,6 +48,73 @@ func TestOutbox_Nack_OneKeyIsNoOutage(t *testing.T) {
 	})
 }
 
+// The control plane answers, so refused instances are no outage, however many there are, and end one.
+func TestOutbox_Refuse_IsNoOutage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := New(paced, nil)
+		items := takeAll(t, o, "a", "b", "c")
+		if first := o.Refuse(items["a"], errSend); !first {
+			t.Error("the first refusal is not reported as the first")
+		}
+		if first := o.Refuse(items["b"], errSend); first {
+			t.Error("the second refusal of an instance is reported as the first")
+		}
+		expectSuspended(t, o, false)
+		expectPending(t, o, 3, 0)
+		if p := o.Progress(shop); !p.NotAssigned || p.LastError != errSend.Error() {
+			t.Errorf("the progress is %+v, want the refusal", p)
+		}
+		o.Nack(items["c"], refusal)
+		expectSuspended(t, o, true)
+		if p := o.Progress(shop); p.NotAssigned {
+			t.Errorf("the progress is %+v, want the outage", p)
+		}
+		probe, _ := next(t, o)
+		o.Refuse(probe, errSend)
+		expectSuspended(t, o, false)
+	})
+}
+
+func TestOutbox_Refuse_BacksOffAndIsSentAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := New(paced, nil)
+		item := takeAll(t, o, "a")["a"]
+		total := time.Duration(0)
+		for range 100 {
+			o.Refuse(item, errSend)
+			var waited time.Duration
+			if item, waited = next(t, o); waited <= 0 || waited > time.Minute {
+				t.Fatalf("sent again after %s, want at most a minute", waited)
+			}
+			total += waited
+		}
+		if total < 10*time.Minute {
+			t.Errorf("100 tries took %s, want a growing wait", total)
+		}
+		o.Offer(at("a", "2")) // a newer version
+		o.Refuse(item, errSend)
+		item, _ = next(t, o)
+		if got := fmt.Sprint(item.Report); got != "a@2" {
+			t.Errorf("sent %s, want the newer version", got)
+		}
+		o.Ack(item, Receipt{})
+		if p := o.Progress(shop); p.NotAssigned || p.LastError != "" || p.Pending != 0 {
+			t.Errorf("the progress after the assignment is %+v, want no error", p)
+		}
+	})
+}
+
+func TestOutbox_CancelThenRefuse_IsNotSentAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := New(paced, nil)
+		item := takeAll(t, o, "a")["a"]
+		o.Cancel("a")
+		o.Refuse(item, errSend)
+		expectPending(t, o, 0, 0)
+		expectNothing(t, o)
+	})
+}
+
 func TestOutbox_Nack_TwoKeysAreAnOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := New(paced, nil)

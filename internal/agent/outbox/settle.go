@@ -26,7 +26,7 @@ func (o *Outbox) Ack(item Item, receipt Receipt) {
 	e.receipt, e.modified = receipt, item.Receipt.Accepted
 	if a := o.accounts[item.Report.Instance()]; a != nil {
 		a.accepted++
-		a.lastError = ""
+		a.lastError, a.notAssigned = "", false
 	}
 	o.conclude(e, item)
 	o.recordOperation(e, item.Report)
@@ -56,10 +56,31 @@ func (o *Outbox) Nack(item Item, f Failure) {
 	o.requeueFailed(e, f.Cause, o.breaker.fail(e.key, &e.retry, item.Probe, f))
 }
 
+// Refuse settles an item whose instance is not assigned to this cluster. It has to be sent again after a wait of its own. The
+// control plane has answered, so this is no failure of the delivery, and no other instance waits. It returns true for the first
+// refusal since the last success of the instance.
+func (o *Outbox) Refuse(item Item, cause error) (first bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	e := o.takeBack(item)
+	waits := e.retry.waits
+	o.answered(e, item)
+	e.retry.waits = waits
+	e.retry.retryAt = time.Now().Add(e.retry.backOff(o.breaker.backoff))
+	if e.report != nil {
+		o.clearFailed(e)
+		a := o.account(e.report.Instance())
+		first, a.lastError, a.notAssigned = !a.notAssigned, cause.Error(), true
+	}
+	o.requeue(e)
+	return first
+}
+
 func (o *Outbox) requeueFailed(e *entry, cause error, after time.Duration) {
 	e.retry.retryAt = time.Now().Add(after)
 	if e.report != nil {
-		o.account(e.report.Instance()).lastError = cause.Error()
+		a := o.account(e.report.Instance())
+		a.lastError, a.notAssigned = cause.Error(), false
 		if !e.failed {
 			e.failed = true
 			o.counts.failed++
@@ -119,14 +140,19 @@ func (o *Outbox) takeBack(item Item) *entry {
 	return e
 }
 
-// conclude ends the delivery of a report that the control plane accepted or refused. A report that replaced it is sent
-// next.
-func (o *Outbox) conclude(e *entry, item Item) {
+// answered records that the control plane answered, which ends an outage.
+func (o *Outbox) answered(e *entry, item Item) {
 	if o.breaker.answer(&e.retry, item.Probe) {
 		for _, g := range o.queues.endOutage(time.Now()) {
 			o.schedule(g)
 		}
 	}
+}
+
+// conclude ends the delivery of a report that the control plane accepted or refused. A report that replaced it is sent
+// next.
+func (o *Outbox) conclude(e *entry, item Item) {
+	o.answered(e, item)
 	e.end(item.version, answered)
 	o.setDead(e, nil)
 	// The versions of a snapshot also differ if the protocol has changed while it was in flight.

@@ -169,7 +169,7 @@ func (s *remoteState) read(ctx context.Context, id int64) (row resourceRow, foun
 func (r *Resyncer) refused(instance target.Instance, err error) bool {
 	switch threeport.KindOf(err) {
 	case threeport.KindPermanent, threeport.KindNotFound:
-	case threeport.KindNone, threeport.KindRetryable, threeport.KindUnauthorized:
+	case threeport.KindNone, threeport.KindRetryable, threeport.KindUnauthorized, threeport.KindForbidden:
 		return false
 	}
 	r.log.Info("The control plane refuses to return rows of a workload", "instance", instance.String(), "error", err.Error())
@@ -204,7 +204,8 @@ func (r *Resyncer) knownEvents(ctx context.Context, instance target.Instance, ev
 	return known, nil
 }
 
-// isGeneral reports whether the control plane would answer no request at all now.
+// isGeneral reports whether the control plane would now refuse all other rows of the instance too.
 func isGeneral(err error) bool {
-	return threeport.KindOf(err) == threeport.KindUnauthorized || threeport.RetryAfter(err) > 0
+	kind := threeport.KindOf(err)
+	return kind == threeport.KindUnauthorized || kind == threeport.KindForbidden || threeport.RetryAfter(err) > 0
 }

@@ -232,6 +232,37 @@ func TestResyncer_InitialSync_SkipsUnreadableRows(t *testing.T) {
 	}
 }
 
+// No row is skipped while the instance is not assigned to the cluster: skipped rows would be sent again after the assignment.
+func TestResyncer_InitialSync_NotAssigned_WaitsForTheAssignment(t *testing.T) {
+	w := newWorld(t)
+	good := w.resource("good")
+	reported := operation(good, "uid", "1")
+	w.call("PATCH", fmt.Sprintf("workload-resource-instances/%d", good.Resource.ID),
+		fmt.Sprintf(`{"LastOperation":"ADDED","RuntimeDefinition":%s}`, definition(t, reported)))
+	w.cluster.edit(w.instance, func(i *observe.DesiredState) { i.Operations = []observe.Operation{reported} })
+	w.offer()
+	for _, refused := range []string{"workload-events", "workload-resource-instances"} {
+		w.before = func(rw http.ResponseWriter, r *http.Request) bool {
+			if !strings.Contains(r.URL.Path, refused) {
+				return false
+			}
+			rw.Header().Set(threeport.ProblemHeader, threeport.ProblemForbidden)
+			rw.WriteHeader(http.StatusForbidden)
+			return true
+		}
+		for attempt := range 2 * maxAttempts {
+			if err := w.InitialSync(t.Context(), w.instance, attempt+1); threeport.KindOf(err) != threeport.KindForbidden {
+				t.Errorf("attempt %d without %s: %v, want the refusal", attempt+1, refused, err)
+			}
+		}
+	}
+	w.before = nil
+	w.syncNow()
+	if got := w.deliver(); len(got) > 0 {
+		t.Errorf("sent %q after the assignment, want nothing: the control plane has the report", got)
+	}
+}
+
 func TestResyncer_InitialSync_WithoutAccessToEvents(t *testing.T) {
 	w := newWorld(t)
 	ev := event(w.instance, "a", "1", time.Now())

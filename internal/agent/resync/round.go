@@ -11,6 +11,7 @@ import (
 
 	"github.com/threeport/threeport-agent/internal/agent/notify"
 	"github.com/threeport/threeport-agent/internal/agent/target"
+	"github.com/threeport/threeport-agent/internal/threeport"
 )
 
 const (
@@ -38,8 +39,10 @@ func (r *Resyncer) round(ctx context.Context) {
 		found, err := r.diff(ctx, instance)
 		if err != nil {
 			r.log.V(1).Info("Comparing a workload failed", "instance", instance.String(), "error", err.Error())
-			ok = false
-			failed++
+			if threeport.KindOf(err) != threeport.KindForbidden { // which concerns this instance only
+				ok = false
+				failed++
+			}
 			continue
 		}
 		failed = 0

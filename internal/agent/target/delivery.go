@@ -22,6 +22,8 @@ type DeliveryProgress struct {
 	Synced bool
 	// LastError is the latest failure since the last success.
 	LastError string
+	// NotAssigned is true if that failure is a refusal: the control plane has not assigned the instance to this cluster.
+	NotAssigned bool
 	// Rejections are the latest permanently refused reports, newest first.
 	Rejections []Rejection
 	// Operations are the latest accepted ones, by listed resource without its version. Those of an earlier process are

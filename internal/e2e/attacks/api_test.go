@@ -107,8 +107,8 @@ func (a *api) token(s *store.Store, role, cluster string) string {
 	return "Bearer " + strings.TrimSpace(secret.String())
 }
 
-// workload creates an instance that belongs to a cluster, and a resource of it.
-func (a *api) workload(s *store.Store, cluster string) (w workload) {
+// register creates an instance that belongs to no cluster, and a resource of it.
+func (a *api) register(s *store.Store, name string) (w workload) {
 	a.Helper()
 	create := func(object string, values ...any) int64 {
 		for _, r := range store.Resources {
@@ -121,8 +121,15 @@ func (a *api) workload(s *store.Store, cluster string) (w workload) {
 		a.Fatal("no object " + object)
 		return 0
 	}
-	w.instance = create(threeport.TypeWorkloadInstance, cluster, nil, nil)
-	w.resource = create("WorkloadResourceInstance", `{}`, w.instance, nil, nil, nil, nil)
+	w.instance = create(threeport.TypeWorkloadInstance, name, nil, nil)
+	w.resource = create("WorkloadResourceInstance", `{"kind":"Confidential"}`, w.instance, nil, nil, nil, nil)
+	return w
+}
+
+// workload creates an instance that belongs to a cluster, and a resource of it.
+func (a *api) workload(s *store.Store, cluster string) workload {
+	a.Helper()
+	w := a.register(s, cluster)
 	_, err := s.Apply(a.Context(), threeport.ReportSet{
 		Agent: threeport.Agent{ClusterUID: cluster, Time: time.Now()},
 		Reports: []threeport.Report{{

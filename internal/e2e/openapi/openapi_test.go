@@ -253,6 +253,17 @@ func TestOpenAPI_Answers_MatchDocument(t *testing.T) {
 	}
 	d.ask(url, "DELETE", cluster, "", "", 404, "{uid}", "c")
 
+	assignment := one + "/cluster"
+	d.ask(url, "PUT", assignment, "", `{"clusterUID":"c"}`, 200, named...)
+	d.ask(url, "PUT", assignment, "", `{"clusterUID":"hunter2`, 400, named...)
+	d.ask(url, "PUT", assignment, "", `{"clusterUID":"c"}`, 404, "{type}", "HelmWorkloadInstance", "{id}", fmt.Sprint(workload))
+	for _, body := range []string{`{}`, `{"clusterUID":""}`, `{"clusterUID":"hunter 2"}`, `{"clusterUID":"c","x":"hunter2"}`, `{"clusterUID":"c","clusterUID":"d"}`} {
+		d.ask(url, "PUT", assignment, "", body, 422, named...)
+	}
+	d.ask(url, "DELETE", assignment, "", "", 200, named...)
+	d.ask(url, "DELETE", assignment, "", "", 404, "{type}", "WorkloadInstance", "{id}", "1")
+	d.ask(url, "DELETE", assignment, "", "", 422, "{type}", "WorkloadInstance", "{id}", "hunter2")
+
 	token := d.ask(url, "POST", "/v0/tokens", "", `{"name":"t","role":"viewer"}`, 201)
 	for _, body := range []string{
 		`{"name":"t","name":"u","role":"viewer"}`, `{"name":"t","role":"admin","role":"viewer"}`, `{"Name":"t","role":"viewer"}`,

@@ -52,7 +52,8 @@ func isAudited(p Principal, granted Rule, method string) bool {
 type AuditObject struct {
 	Type string `json:"type"`
 	ID   string `json:"id,omitempty"`
-	// Name and Role are those of a token, and the name of an object in a cluster.
+	// Name and Role are those of a token. Name is also the name of an object in a cluster, and the cluster that an instance
+	// was assigned to or released from.
 	Name string `json:"name,omitempty"`
 	Role Role   `json:"role,omitempty"`
 }
@@ -99,6 +100,11 @@ func (l *auditLog) add(at time.Time, principal string, role Role, r *http.Reques
 		Method: method[:min(len(method), maxAuditMethod)], Path: path[:min(len(path), maxAuditPath)], Code: code,
 		Object: auditObject(r.Context()).stored(),
 	}
+	l.append(record)
+}
+
+// append queues a record.
+func (l *auditLog) append(record store.AuditRecord) {
 	queued := l.queue.add(func(ctx context.Context) {
 		err := ctx.Err() // checked first, since a store may finish a write after the end of its context
 		if err == nil {
@@ -138,6 +144,23 @@ func (a *Authenticator) serveRecorded(w http.ResponseWriter, r *http.Request, p 
 	}()
 	a.serveAuthorized(noted, r, p, granted, next)
 	returned = true
+}
+
+// RecordClaim records that a report of an agent assigned an instance to the cluster of the agent. The record has the method and
+// path of an assignment by an administrator.
+func (a *Authenticator) RecordClaim(p Principal, instance threeport.Instance) {
+	record := AssignmentRecord(http.MethodPut, instance, p.ClusterUID)
+	record.At, record.Principal, record.Role = a.now(), p.String(), string(p.Role)
+	a.auditLog.append(record)
+}
+
+// AssignmentRecord is the audit record of a request that assigns an instance to a cluster or releases it, without its caller.
+func AssignmentRecord(method string, instance threeport.Instance, clusterUID string) store.AuditRecord {
+	id := strconv.FormatInt(int64(instance.ID), 10)
+	return store.AuditRecord{
+		Method: method, Path: "/v0/workloads/" + instance.Type + "/" + id + "/cluster", Code: http.StatusOK,
+		Object: store.AuditObject{Type: instance.Type, ID: id, Name: clusterUID},
+	}
 }
 
 // isRecorded reports whether an answered request is recorded: if it is audited or was refused, within the limits of records.

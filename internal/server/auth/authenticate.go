@@ -145,7 +145,7 @@ func (a *Authenticator) certificatePrincipal(cert *x509.Certificate, now time.Ti
 	case len(groups) > 1:
 		return p, unauthenticated("the client certificate has more than one organization that begins with " + groupPrefix)
 	case groups[0] == groupAgents:
-		if !isClusterUID(cert.Subject.CommonName) {
+		if !IsClusterUID(cert.Subject.CommonName) {
 			return p, unauthenticated("the common name of an agent's certificate must be the UID of its cluster")
 		}
 		p.Role, p.ClusterUID = RoleAgent, cert.Subject.CommonName
@@ -168,8 +168,8 @@ func threeportGroups(cert *x509.Certificate) (groups []string) {
 	return groups
 }
 
-// isClusterUID accepts the UIDs of [threeport.Agent] without spaces and control characters.
-func isClusterUID(uid string) bool {
+// IsClusterUID accepts the UIDs of [threeport.Agent] without spaces and control characters.
+func IsClusterUID(uid string) bool {
 	return isASCIIWord(uid, maxClusterUID)
 }
 

@@ -3,11 +3,14 @@ package auth
 import (
 	"cmp"
 	"encoding/json"
+	"errors"
 	"maps"
 	"math"
 	"net/http"
 	"strconv"
 	"time"
+
+	"github.com/threeport/threeport-agent/internal/threeport"
 )
 
 // Problem is an error response according to RFC 9457. It never quotes input.
@@ -16,6 +19,8 @@ type Problem struct {
 	Status int    `json:"status"`
 	Detail string `json:"detail"`
 
+	// code is a code of [threeport.ReportProblem], for the header [threeport.ProblemHeader]; empty for none.
+	code string
 	// challenge is the WWW-Authenticate header; empty means Bearer.
 	challenge string
 	// retryAfter is the Retry-After header; 0 means none.
@@ -40,6 +45,9 @@ func (p *Problem) GetHeaders() http.Header {
 	headers := http.Header{}
 	if p.Status == http.StatusUnauthorized {
 		headers.Set("WWW-Authenticate", cmp.Or(p.challenge, "Bearer"))
+	}
+	if p.code != "" {
+		headers.Set(threeport.ProblemHeader, p.code)
 	}
 	if p.retryAfter > 0 {
 		headers.Set("Retry-After", strconv.FormatInt(ceilSeconds(p.retryAfter), 10))
@@ -77,6 +85,20 @@ func invalidToken() *Problem {
 }
 
 func forbidden(detail string) *Problem { return newProblem(http.StatusForbidden, detail) }
+
+// IsNotAssigned reports whether an error refuses an agent an instance that does not belong to its cluster.
+func IsNotAssigned(err error) bool {
+	p, ok := errors.AsType[*Problem](err)
+	return ok && p.code == threeport.ProblemForbidden
+}
+
+// notAssigned refuses an agent an instance that does not belong to its cluster. The header shows that the
+// credential of the agent is valid, so that only the reports of this instance wait.
+func notAssigned(detail string) *Problem {
+	p := forbidden(detail)
+	p.code = threeport.ProblemForbidden
+	return p
+}
 
 func invalid(detail string) *Problem { return newProblem(http.StatusUnprocessableEntity, detail) }
 

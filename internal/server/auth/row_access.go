@@ -13,8 +13,8 @@ import (
 
 // InstanceClusters looks up the cluster of an instance.
 type InstanceClusters interface {
-	// InstanceCluster returns the UID of the cluster that an instance belongs to: the first that reported it; empty if
-	// none has. It returns [store.ErrNotFound] if the instance does not exist, or was deleted without a cluster.
+	// InstanceCluster returns the UID of the cluster that an instance belongs to; empty if it is not assigned to one.
+	// It returns [store.ErrNotFound] if the instance does not exist, or was deleted without a cluster.
 	InstanceCluster(ctx context.Context, instanceType string, id int64) (clusterUID string, err error)
 }
 
@@ -28,6 +28,8 @@ type RowAccess struct {
 	// itself, and a WorkloadResourceInstance to its WorkloadInstanceID. A WorkloadEvent belongs to the instances that it
 	// names, and to that of the resource that it names.
 	Instances []threeport.Instance
+	// AllowUnassigned permits instances without a cluster.
+	AllowUnassigned bool
 }
 
 // agentFields are the fields that an agent may set. It may set all fields of a WorkloadEvent.
@@ -41,10 +43,11 @@ var agentFields = map[string][]string{
 func AgentFields(object string) []string { return agentFields[object] }
 
 // Authorize returns nil if the principal may access the rows, and otherwise a [*Problem]. An agent may access rows of
-// instances of its cluster, and of instances without a cluster. Other roles need no check of rows.
+// instances of its cluster, and of instances without a cluster if AllowUnassigned is set. Other roles need no check of rows.
 //
 // An agent gets 404 for the rows of a missing instance: such rows may exist, but no agent may access them. An instance
-// may be claimed between the check and the write. The write then still happens, as if it had come a moment earlier.
+// may be assigned to another cluster between the check and the write. The write then still happens, as if it had come a moment
+// earlier.
 func (p Principal) Authorize(ctx context.Context, owner InstanceClusters, touch RowAccess) error {
 	switch {
 	case p.Role == RoleAdmin, p.Role == RoleViewer && len(touch.Fields) == 0:
@@ -69,8 +72,9 @@ func (p Principal) Authorize(ctx context.Context, owner InstanceClusters, touch 
 			return newProblem(http.StatusNotFound, store.ErrNotFound.Error())
 		case err != nil:
 			return unavailable(fmt.Errorf("read cluster of instance: %w", err))
-		case cluster != "" && cluster != p.ClusterUID:
-			return forbidden("the row belongs to an instance of another cluster")
+		case cluster == "" && touch.AllowUnassigned:
+		case cluster != p.ClusterUID:
+			return notAssigned(store.NotAssigned(instance, cluster, p.ClusterUID))
 		}
 	}
 	return nil

@@ -35,76 +35,98 @@ func TestAuthorize(t *testing.T) {
 		}
 		return instances
 	}
+	access := func(object string, fields []string, instances []threeport.Instance) RowAccess {
+		return RowAccess{Object: object, Fields: fields, Instances: instances}
+	}
+	unassigned := func(access RowAccess) RowAccess {
+		access.AllowUnassigned = true
+		return access
+	}
 	for _, tc := range []struct {
 		reason string
 		who    Principal
 		touch  RowAccess
 		want   int // 0 means allowed
 	}{
-		{reason: "reads a row of its cluster", who: agent, touch: RowAccess{"WorkloadEvent", nil, of(own)}},
-		{reason: "reads a row without a cluster", who: agent, touch: RowAccess{"WorkloadEvent", nil, of(nobodys, own, own)}},
+		{reason: "reads a row of its cluster", who: agent, touch: access("WorkloadEvent", nil, of(own))},
 		{
-			reason: "reads a row of an unknown instance", who: agent, touch: RowAccess{"WorkloadInstance", nil, of(missing)},
+			reason: "reads a row without a cluster", who: agent, touch: access("WorkloadEvent", nil, of(own, nobodys)),
+			want: http.StatusForbidden,
+		},
+		{
+			reason: "writes a row without a cluster", who: agent, touch: access("WorkloadEvent", []string{"Message"}, of(nobodys)),
+			want: http.StatusForbidden,
+		},
+		{
+			reason: "reads a row without a cluster, which is allowed", who: agent,
+			touch: unassigned(access("WorkloadEvent", nil, of(nobodys, own, own))),
+		},
+		{
+			reason: "reads a row of another cluster while one without a cluster is allowed", who: agent,
+			touch: unassigned(access("WorkloadEvent", nil, of(nobodys, foreign))), want: http.StatusForbidden,
+		},
+		{
+			reason: "reads a row of an unknown instance", who: agent, touch: access("WorkloadInstance", nil, of(missing)),
 			want: http.StatusNotFound,
 		},
 		{
-			reason: "writes a row of an unknown instance", who: agent, touch: RowAccess{"WorkloadEvent", []string{"Message"}, of(missing)},
+			reason: "writes a row of an unknown instance", who: agent, touch: access("WorkloadEvent", []string{"Message"}, of(missing)),
 			want: http.StatusNotFound,
 		},
-		{reason: "reads an empty list", who: agent, touch: RowAccess{"WorkloadEvent", nil, nil}},
+		{reason: "reads an empty list", who: agent, touch: access("WorkloadEvent", nil, nil)},
 		// Another cluster.
 		{
-			reason: "reads a row of another cluster", who: agent, touch: RowAccess{"WorkloadInstance", nil, of(foreign)},
+			reason: "reads a row of another cluster", who: agent, touch: access("WorkloadInstance", nil, of(foreign)),
 			want: http.StatusForbidden,
 		},
 		{
 			reason: "reads rows of its own and another cluster", who: agent,
-			touch: RowAccess{"WorkloadEvent", nil, of(own, nobodys, foreign)}, want: http.StatusForbidden,
+			touch: access("WorkloadEvent", nil, of(own, nobodys, foreign)), want: http.StatusForbidden,
 		},
-		{reason: "sets a status", who: agent, touch: RowAccess{"WorkloadInstance", []string{"Status"}, of(own)}},
+		{reason: "sets a status", who: agent, touch: access("WorkloadInstance", []string{"Status"}, of(own))},
 		{
-			reason: "sets a status of another cluster", who: agent, touch: RowAccess{"WorkloadInstance", []string{"Status"}, of(foreign)},
+			reason: "sets a status of another cluster", who: agent, touch: access("WorkloadInstance", []string{"Status"}, of(foreign)),
 			want: http.StatusForbidden,
 		},
 		{
 			reason: "sets a name", who: agent,
-			touch: RowAccess{"WorkloadInstance", []string{"Status", "Name"}, of(own)},
+			touch: access("WorkloadInstance", []string{"Status", "Name"}, of(own)),
 			want:  http.StatusForbidden,
 		},
-		{reason: "sets a Helm status", who: agent, touch: RowAccess{"HelmWorkloadInstance", []string{"Status"}, of(own)}},
-		{reason: "sets a Helm name", who: agent, touch: RowAccess{"HelmWorkloadInstance", []string{"Name"}, of(own)}, want: http.StatusForbidden},
+		{reason: "sets a Helm status", who: agent, touch: access("HelmWorkloadInstance", []string{"Status"}, of(own))},
+		{reason: "sets a Helm name", who: agent, touch: access("HelmWorkloadInstance", []string{"Name"}, of(own)), want: http.StatusForbidden},
 		{
 			reason: "reports a resource", who: agent,
-			touch: RowAccess{"WorkloadResourceInstance", []string{"LastOperation", "RuntimeDefinition"}, of(own)},
+			touch: access("WorkloadResourceInstance", []string{"LastOperation", "RuntimeDefinition"}, of(own)),
 		},
 		{
 			reason: "moves a resource", who: agent,
-			touch: RowAccess{"WorkloadResourceInstance", []string{"WorkloadInstanceID"}, of(own, foreign)},
+			touch: access("WorkloadResourceInstance", []string{"WorkloadInstanceID"}, of(own, foreign)),
 			want:  http.StatusForbidden,
 		},
-		{reason: "creates an Event", who: agent, touch: RowAccess{"WorkloadEvent", []string{"Message", "WorkloadInstanceID"}, of(nobodys)}},
+		{reason: "creates an Event", who: agent, touch: access("WorkloadEvent", []string{"Message", "WorkloadInstanceID"}, of(own))},
 		{
 			reason: "moves an Event to another cluster", who: agent,
-			touch: RowAccess{"WorkloadEvent", []string{"WorkloadInstanceID"}, of(own, foreign)},
+			touch: access("WorkloadEvent", []string{"WorkloadInstanceID"}, of(own, foreign)),
 			want:  http.StatusForbidden,
 		},
 		{
-			reason: "creates an Event without an instance", who: agent, touch: RowAccess{"WorkloadEvent", []string{"Message"}, nil},
+			reason: "creates an Event without an instance", who: agent, touch: access("WorkloadEvent", []string{"Message"}, nil),
 			want: http.StatusForbidden,
 		},
 		// Other outcomes.
-		{reason: "the store fails", who: agent, touch: RowAccess{"WorkloadEvent", nil, of(broken)}, want: http.StatusServiceUnavailable},
+		{reason: "the store fails", who: agent, touch: access("WorkloadEvent", nil, of(broken)), want: http.StatusServiceUnavailable},
 		{
-			reason: "an agent of no cluster", who: Principal{Role: RoleAgent}, touch: RowAccess{"WorkloadEvent", nil, of(nobodys)},
+			reason: "an agent of no cluster", who: Principal{Role: RoleAgent}, touch: access("WorkloadEvent", nil, of(nobodys)),
 			want: http.StatusForbidden,
 		},
-		{reason: "a viewer reads", who: Principal{Role: RoleViewer}, touch: RowAccess{"WorkloadEvent", nil, of(foreign)}},
+		{reason: "a viewer reads", who: Principal{Role: RoleViewer}, touch: access("WorkloadEvent", nil, of(foreign))},
 		{
-			reason: "a viewer writes", who: Principal{Role: RoleViewer}, touch: RowAccess{"WorkloadEvent", []string{"Message"}, of(own)},
+			reason: "a viewer writes", who: Principal{Role: RoleViewer}, touch: access("WorkloadEvent", []string{"Message"}, of(own)),
 			want: http.StatusForbidden,
 		},
-		{reason: "an administrator writes", who: Principal{Role: RoleAdmin}, touch: RowAccess{"WorkloadInstance", []string{"Name"}, of(foreign)}},
-		{reason: "the zero principal reads", who: Principal{}, touch: RowAccess{"WorkloadEvent", nil, of(own)}, want: http.StatusForbidden},
+		{reason: "an administrator writes", who: Principal{Role: RoleAdmin}, touch: access("WorkloadInstance", []string{"Name"}, of(foreign))},
+		{reason: "the zero principal reads", who: Principal{}, touch: access("WorkloadEvent", nil, of(own)), want: http.StatusForbidden},
 	} {
 		err := tc.who.Authorize(t.Context(), rows, tc.touch)
 		if (err == nil) != (tc.want == 0) || statusOf(err) != tc.want {

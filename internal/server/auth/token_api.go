@@ -157,7 +157,7 @@ func (n NewToken) check(now time.Time) error {
 		return &store.FieldError{Field: "name", Accepted: "1 to 63 letters, digits and ._@-, beginning with a letter or digit"}
 	case err != nil:
 		return &store.FieldError{Field: "role", Accepted: "agent, viewer or admin"}
-	case role == RoleAgent && !isClusterUID(n.ClusterUID):
+	case role == RoleAgent && !IsClusterUID(n.ClusterUID):
 		return &store.FieldError{
 			Field: "clusterUID", Accepted: "the UID of the cluster's namespace kube-system, 1 to 128 printable characters, for an agent's token",
 		}

@@ -16,29 +16,46 @@ import (
 // A report is applied only if it is newer than the stored version of its key. So a set, or a part of it, can be applied
 // again at any time, also concurrently: nothing is duplicated or reverted. An invalid report is rejected; the others
 // are applied. The error is a [SetError] if the whole set is invalid. After any other error the set may be sent again.
+//
+// The first report on a workload without a cluster assigns it to the cluster of the set: see [Store.ApplyAs].
 func (s *Store) Apply(ctx context.Context, set threeport.ReportSet) (threeport.ReportSetAnswer, error) {
+	answer, _, err := s.ApplyAs(ctx, set, ClaimsAllowed)
+	return answer, err
+}
+
+// ApplyAs is Apply with a policy for workloads without a cluster. It returns the workloads that it assigned.
+func (s *Store) ApplyAs(ctx context.Context, set threeport.ReportSet, policy ClaimPolicy) (threeport.ReportSetAnswer, []threeport.Instance, error) {
 	if s.config.StrictV0 {
-		return threeport.ReportSetAnswer{}, ErrNoReportSets
+		return threeport.ReportSetAnswer{}, nil, ErrNoReportSets
 	}
 	if err := validateSet(set); err != nil {
-		return threeport.ReportSetAnswer{}, err
+		return threeport.ReportSetAnswer{}, nil, err
 	}
 	answer := threeport.ReportSetAnswer{Items: make([]threeport.ReportAnswer, len(set.Reports))}
-	if err := s.applyItems(ctx, &set.Agent, validItems(set.Reports, answer.Items, time.Now())); err != nil {
-		return threeport.ReportSetAnswer{}, fmt.Errorf("apply report set: %w", err)
+	of := &setSender{Agent: &set.Agent, policy: policy}
+	if err := s.applyItems(ctx, of, validItems(set.Reports, answer.Items, time.Now())); err != nil {
+		return threeport.ReportSetAnswer{}, of.claimed, fmt.Errorf("apply report set: %w", err)
 	}
-	return answer, nil
+	return answer, of.claimed, nil
+}
+
+// setSender is the agent of a report set, and the workloads that the set assigned to its cluster.
+type setSender struct {
+	*threeport.Agent
+	policy  ClaimPolicy
+	claimed []threeport.Instance
 }
 
 // applyItems applies the items in one transaction. If the database rejects their data, it splits the items in halves
 // until only the rejected report is left.
-func (s *Store) applyItems(ctx context.Context, agent *threeport.Agent, items []*item) error {
+func (s *Store) applyItems(ctx context.Context, agent *setSender, items []*item) error {
 	applied, err := s.applyInTx(ctx, agent, items)
 	if isRejectedData(err) { // may be a collision of row IDs between two processes
 		applied, err = s.applyInTx(ctx, agent, items)
 	}
 	switch {
 	case err == nil:
+		agent.claimed = append(agent.claimed, applied.claimed...)
 		s.eventGrowth.add(applied.newEvents)
 		return s.prepared.prepare(ctx, s.write)
 	case !isRejectedData(err) || len(items) == 0: // only the heartbeat was written
@@ -55,7 +72,7 @@ func (s *Store) applyItems(ctx context.Context, agent *threeport.Agent, items []
 }
 
 // applyInTx applies the items in one transaction.
-func (s *Store) applyInTx(ctx context.Context, agent *threeport.Agent, items []*item) (*applyTx, error) {
+func (s *Store) applyInTx(ctx context.Context, agent *setSender, items []*item) (*applyTx, error) {
 	var applied *applyTx
 	err := s.inTx(ctx, func(ctx context.Context, tx *sql.Tx) error {
 		applied = &applyTx{store: s, tx: tx, agent: agent, items: items}
@@ -74,7 +91,7 @@ func (s *Store) applyInTx(ctx context.Context, agent *threeport.Agent, items []*
 type applyTx struct {
 	store *Store
 	tx    *sql.Tx
-	agent *threeport.Agent
+	agent *setSender
 	items []*item
 	// superseded items have a newer item of the same key; their answers follow from it.
 	superseded []supersession
@@ -87,6 +104,8 @@ type applyTx struct {
 	resources map[int64]*resourceRow
 	// newEvents counts the added Events by workload.
 	newEvents map[instanceKey]int
+	// claimed are the workloads that the transaction assigned to the cluster.
+	claimed []threeport.Instance
 }
 
 func (a *applyTx) run(ctx context.Context) error {

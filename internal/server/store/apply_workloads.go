@@ -34,8 +34,8 @@ func eventColumn(kind string) string {
 	return instanceTables[i].eventColumn
 }
 
-// loadWorkloads reads the workloads of the items. It rejects items whose workload does not exist or belongs to another
-// cluster. Workloads without a cluster are locked for claimWorkloads.
+// loadWorkloads reads the workloads of the items. It rejects items whose workload does not exist, belongs to another
+// cluster, or may not be claimed. Workloads without a cluster are locked for claimWorkloads.
 func (a *applyTx) loadWorkloads(ctx context.Context) error {
 	asked := make(map[instanceKey]bool)
 	changes := false
@@ -46,7 +46,7 @@ func (a *applyTx) loadWorkloads(ctx context.Context) error {
 	if err := a.readWorkloads(ctx, asked, changes); err != nil {
 		return err
 	}
-	if !changes && a.anyUnclaimed() {
+	if !changes && a.agent.policy == ClaimsAllowed && a.anyUnclaimed() {
 		if err := a.readWorkloads(ctx, asked, true); err != nil {
 			return err
 		}
@@ -55,8 +55,8 @@ func (a *applyTx) loadWorkloads(ctx context.Context) error {
 		switch w, known := a.workloads[one.instance]; {
 		case !known:
 			one.reject(threeport.ProblemNotFound, "instance: there is no workload of this type and ID")
-		case w.cluster != "" && w.cluster != a.agent.ClusterUID:
-			one.reject(threeport.ProblemForbidden, "instance: the workload belongs to another cluster")
+		case w.cluster == "" && a.agent.policy == ClaimsRefused, w.cluster != "" && w.cluster != a.agent.ClusterUID:
+			one.reject(threeport.ProblemForbidden, NotAssigned(one.Instance, w.cluster, a.agent.ClusterUID))
 		default:
 			*one.result = threeport.ReportAnswer{} // clear the answer of an earlier attempt
 		}
@@ -107,7 +107,7 @@ func (a *applyTx) anyUnclaimed() bool {
 	return false
 }
 
-// claimWorkloads assigns workloads without a cluster to this one. It runs after all steps that may reject an item: an
+// claimWorkloads assigns workloads without a cluster to this one, if the policy allows it. It runs after all steps that may reject an item: an
 // invalid report must not take a workload from its cluster.
 func (a *applyTx) claimWorkloads(ctx context.Context) error {
 	var claimed []*workloadState
@@ -116,6 +116,7 @@ func (a *applyTx) claimWorkloads(ctx context.Context) error {
 		if !one.isRejected() && w.cluster == "" {
 			w.cluster, w.changedAt = a.agent.ClusterUID, a.nextChangedAt(w.changedAt)
 			claimed = append(claimed, w)
+			a.claimed = append(a.claimed, one.Instance)
 		}
 	}
 	sortWorkloads(claimed)

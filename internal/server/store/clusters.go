@@ -34,7 +34,7 @@ func scanCluster(scan scanner) (threeport.Cluster, error) {
 }
 
 // DeleteCluster deletes a cluster that no longer exists, or was rebuilt with another UID. Its workloads keep their last
-// status and lose their cluster, so that the next cluster that reports them can claim them. It returns their number, or
+// status and lose their cluster, so that another cluster can have them. It returns their number, or
 // [ErrNotFound] if there is no such cluster.
 //
 // Versions of two clusters are not comparable, so the stored versions are reset. Deleted workloads keep the cluster.
@@ -84,8 +84,7 @@ func (s *Store) deleteClusterStep(ctx context.Context, tx *sql.Tx, uid string) (
 		if id.kind != threeport.TypeWorkloadInstance {
 			continue
 		}
-		if _, err := tx.ExecContext(ctx, d.rebind("UPDATE workload_resource_instances SET objectuid = NULL, objectversion = NULL, "+
-			"objectdeleted = NULL WHERE workloadinstanceid = ?"), id.id); err != nil {
+		if _, err := tx.ExecContext(ctx, d.rebind(forgetObjects), id.id); err != nil {
 			return 0, err
 		}
 	}
@@ -109,8 +108,8 @@ func (s *Store) detachWorkloads(ctx context.Context, tx *sql.Tx, uid string) (de
 	return detached, err
 }
 
-// InstanceCluster returns the UID of the cluster that an instance belongs to: the first that reported it; empty if none
-// has. A deleted instance keeps its cluster, since rows may still refer to it. It returns [ErrNotFound] if the instance
+// InstanceCluster returns the UID of the cluster that an instance belongs to: the one that it was assigned to, or the first
+// that reported it; empty if there is none. A deleted instance keeps its cluster, since rows may still refer to it. It returns [ErrNotFound] if the instance
 // does not exist, or was deleted without a cluster.
 func (s *Store) InstanceCluster(ctx context.Context, instanceType string, id int64) (string, error) {
 	cluster, err := first(ctx, s.database, "SELECT clusteruid FROM workloads WHERE type = ? AND id = ? AND (deletedat IS NULL OR clusteruid IS NOT NULL)",

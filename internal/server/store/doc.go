@@ -17,7 +17,8 @@
 //   - A v0 instance and its workloads row change in the same transaction.
 //   - changedat of a row grows with every change, even if the clock is set back.
 //   - A report applies only if it is newer than the stored version of its key, so report sets are idempotent.
-//   - A workload belongs to the first cluster that reported it, until that cluster is deleted.
+//   - A workload belongs to the cluster that it is assigned to. If the policy allows it, the first report assigns a workload
+//     without a cluster: see [ClaimPolicy]. The deletion of a cluster releases its workloads.
 //   - Rows are locked in a fixed order: the cluster, the instances with their workloads, then all others by key.
 //   - A nil error of a write means that it survives a power loss: SQLite has synchronous=FULL, and PostgreSQL has
 //     synchronous_commit on unless its administrator disabled it.

@@ -117,7 +117,7 @@ func (a *applyTx) recordHeartbeat(ctx context.Context) error {
 	d := a.store.dialect
 	name, args := "?", []any{a.agent.ClusterUID, ""}
 	if a.agent.ClusterName != "" {
-		name, args = clusterName, append(args[:1], clusterNameArgs(a.agent)...)
+		name, args = clusterName, append(args[:1], clusterNameArgs(a.agent.Agent)...)
 	}
 	args = append(args, a.agent.Version, a.agent.Time.UnixMicro(), a.agent.DelaySeconds, a.agent.Pending, a.agent.DeadLetters, a.agent.Dropped)
 	return a.tx.QueryRowContext(ctx, d.rebind(`INSERT INTO clusters

@@ -77,11 +77,16 @@ func (s *Store) unique(r *Resource) (index int, ok bool) {
 // Create inserts a row. If a row with the same unique value exists, it returns that row and created is false. The error
 // is a [FieldError], [ErrReference] or [ErrRefused].
 func (s *Store) Create(ctx context.Context, r *Resource, values []any) (o Row, created bool, err error) {
+	return s.CreateFor(ctx, r, values, "")
+}
+
+// CreateFor is Create, and assigns a new instance to a cluster. An empty UID leaves it without a cluster.
+func (s *Store) CreateFor(ctx context.Context, r *Resource, values []any, clusterUID string) (o Row, created bool, err error) {
 	if err := r.checkValues(values); err != nil {
 		return Row{}, false, err
 	}
 	for {
-		o, created, err = s.insert(ctx, r, values)
+		o, created, err = s.insert(ctx, r, values, clusterUID)
 		if created {
 			s.eventGrowth.add(s.eventsByWorkload(r, values))
 		}
@@ -107,7 +112,7 @@ func (s *Store) getByUnique(ctx context.Context, r *Resource, value any) (Row, e
 }
 
 // insert inserts a row unless its ID or unique value exists.
-func (s *Store) insert(ctx context.Context, r *Resource, values []any) (o Row, inserted bool, err error) {
+func (s *Store) insert(ctx context.Context, r *Resource, values []any, clusterUID string) (o Row, inserted bool, err error) {
 	err = s.writeResource(ctx, r, func(ctx context.Context, tx *sql.Tx) error {
 		at := now()
 		o = Row{ID: s.ids.next(), CreatedAt: at, UpdatedAt: at, Values: values}
@@ -120,7 +125,7 @@ func (s *Store) insert(ctx context.Context, r *Resource, values []any) (o Row, i
 		if err != nil || !inserted || tx == nil {
 			return err
 		}
-		return s.insertWorkload(ctx, tx, r, o)
+		return s.insertWorkload(ctx, tx, r, o, clusterUID)
 	})
 	return o, inserted, err
 }

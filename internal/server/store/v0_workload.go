@@ -6,8 +6,8 @@ import (
 	"fmt"
 )
 
-// insertWorkload inserts the workloads row of a new instance.
-func (s *Store) insertWorkload(ctx context.Context, tx *sql.Tx, r *Resource, o Row) error {
+// insertWorkload inserts the workloads row of a new instance, which has no cluster if the UID is empty.
+func (s *Store) insertWorkload(ctx context.Context, tx *sql.Tx, r *Resource, o Row, clusterUID string) error {
 	name, _ := o.Values[instanceName].(string)
 	reported, _ := o.Values[instanceStatus].(string)
 	status, rank := displayedStatus(reported)
@@ -16,8 +16,8 @@ func (s *Store) insertWorkload(ctx context.Context, tx *sql.Tx, r *Resource, o R
 		since = o.CreatedAt
 	}
 	_, err := tx.ExecContext(ctx, s.dialect.rebind(
-		"INSERT INTO workloads (type, id, name, said, since, saidat, status, rank, changedat) VALUES (?, ?, ?, ?, ?, ?, ?, ?, "+s.dialect.now()+")"),
-		r.Object, o.ID, name, reported, since, since, status, rank)
+		"INSERT INTO workloads (type, id, clusteruid, name, said, since, saidat, status, rank, changedat) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, "+s.dialect.now()+")"),
+		r.Object, o.ID, nullable(clusterUID), name, reported, since, since, status, rank)
 	if err != nil {
 		return fmt.Errorf("insert workload: %w", err)
 	}
