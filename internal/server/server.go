@@ -22,8 +22,8 @@ import (
 // drainTimeout is how long requests under way may take when the server stops.
 const drainTimeout = 10 * time.Second
 
-// maxHeader bounds the headers of a request, in bytes.
-const maxHeader = 64 << 10
+// maxHeader bounds the headers of a request, in bytes. Everyone who reaches the port can make the server hold them.
+const maxHeader = 16 << 10
 
 // Server serves the API on a port. Make one with [New] and call [Server.Run] once.
 type Server struct {
