@@ -32,14 +32,14 @@ func TestStallTimeout_ClientThatDoesNotRead_ReleasesItsSlot(t *testing.T) {
 				t.Cleanup(func() { _ = resp.Body.Close() })
 				return resp
 			}
-			stalled := list()
+			stalled := list() //nolint:bodyclose // its cleanup closes it
 			if stalled.StatusCode != http.StatusOK || (stalled.ProtoMajor == 2) != http2 {
 				t.Fatalf("the answer is %s with %s, want %d with %s", stalled.Status, stalled.Proto, http.StatusOK, name)
 			}
 			begin := time.Now()
-			next := list()
+			next := list()                                                            //nolint:bodyclose // its cleanup closes it
 			for next.StatusCode != http.StatusOK && time.Since(begin) < time.Minute { // each list waits for the slot
-				next = list()
+				next = list() //nolint:bodyclose // its cleanup closes it
 			}
 			if next.StatusCode != http.StatusOK {
 				t.Errorf("the next list of the sender after a minute: the answer is %s, want %d", next.Status, http.StatusOK)
