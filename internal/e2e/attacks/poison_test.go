@@ -92,7 +92,7 @@ func (a *api) withoutReading(bearer, path string) map[int]int {
 				a.Error(err)
 			}
 			req.Header.Set("Authorization", bearer)
-			resp, err := a.client.Do(req)
+			resp, err := a.client.Do(req) //nolint:bodyclose // the receiver closes it
 			if err != nil {
 				resp = &http.Response{Body: http.NoBody} // the API cut it off
 			}
