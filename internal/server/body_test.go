@@ -23,7 +23,7 @@ func TestBodyLimit_Read_ReservesWhatArrives(t *testing.T) {
 	for _, size := range []int{0, 1, firstRead - 1, firstRead, firstRead + 1, 3 * firstRead, limit - 1, limit, limit + 1} {
 		for _, announced := range []bool{true, false} {
 			l := newMemoryLimiter(2*limit, 2*limit, testWait)
-			held, err := l.acquire(t.Context(), "a", firstRead)
+			held, err := l.acquire(t.Context(), sender{name: "a"}, firstRead)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -16,14 +16,16 @@ import (
 // clusterStore reads clusters and their objects.
 type clusterStore interface {
 	Clusters(ctx context.Context) ([]threeport.Cluster, error)
+	DefinitionSize(ctx context.Context, clusterUID, uid string) (int64, error)
 	Definition(ctx context.Context, clusterUID, uid string) (threeport.Definition, error)
-	// ReleaseCluster forgets a cluster and releases its workloads to other clusters: see [store.Store.DeleteCluster].
+	// DeleteCluster forgets a cluster and releases its workloads to other clusters: see [store.Store.DeleteCluster].
 	DeleteCluster(ctx context.Context, uid string) (workloads int64, err error)
 }
 
 // clusters are the endpoints of clusters.
 type clusters struct {
 	store       clusterStore
+	answers     answerMemory
 	definitions *definitions
 }
 
@@ -42,6 +44,9 @@ var (
 )
 
 func (c *clusters) list(ctx context.Context, _ *struct{}) (*Body[threeport.List[threeport.Cluster]], error) {
+	if err := c.answers.forPage(ctx); err != nil {
+		return nil, err
+	}
 	found, err := c.store.Clusters(ctx)
 	return listAnswer(ctx, threeport.List[threeport.Cluster]{Items: found, Total: int64(len(found))}, err)
 }
@@ -51,6 +56,13 @@ func (c *clusters) getObject(ctx context.Context, request *struct {
 	ObjectUID  string `path:"objectUID" minLength:"1" maxLength:"128" doc:"The object's UID."`
 },
 ) (*Body[threeport.Definition], error) {
+	size, err := c.store.DefinitionSize(ctx, request.ClusterUID, request.ObjectUID)
+	if err != nil {
+		return nil, storeProblem(ctx, err)
+	}
+	if err := c.answers.reserve(ctx, definitionCopies*size); err != nil {
+		return nil, err
+	}
 	definition, err := c.store.Definition(ctx, request.ClusterUID, request.ObjectUID)
 	if err != nil {
 		return nil, storeProblem(ctx, err)

@@ -2,6 +2,7 @@ package server
 
 import (
 	"net/http"
+	"strings"
 	"testing"
 )
 
@@ -41,6 +42,17 @@ func TestServer_WithoutTLSOrAtLocalhost_HasNoTransportSecurity(t *testing.T) {
 	} {
 		if got := isLocalhost(host); got != want {
 			t.Errorf("isLocalhost(%q) = %t, want %t", host, got, want)
+		}
+	}
+}
+
+// Unfinished headers hold memory before anybody is authenticated. The longest header that a client needs has a cursor of 8 KiB.
+func TestServer_LongHeader_IsRefused(t *testing.T) {
+	url := run(t, onFile(t))
+	for size, code := range map[int]int{12 << 10: http.StatusOK, 24 << 10: http.StatusRequestHeaderFieldsTooLarge} {
+		got := send(t, http.DefaultClient, http.MethodGet, url+"/healthz", http.Header{"X-Long": {strings.Repeat("x", size)}}, nil)
+		if got.code != code {
+			t.Errorf("a header of %d bytes: the answer is %d, want %d", size, got.code, code)
 		}
 	}
 }

@@ -50,7 +50,7 @@ func logRequest(req *http.Request, info *requestInfo, code int, took time.Durati
 	attrs := []any{"method", req.Method, "path", req.URL.Path, "code", code, "seconds", took.Seconds()}
 	switch {
 	case req.Context().Err() != nil: // the client has gone
-	case code >= http.StatusInternalServerError && info.cause != nil: // handlers of v0 log their own
+	case info.cause != nil && (code >= http.StatusInternalServerError || code < http.StatusBadRequest): // an answer that was begun has 200
 		log.Error("Request failed", append(attrs, "error", info.cause)...)
 	case took >= slowRequest && !info.stream:
 		log.Warn("Request was slow", attrs...)

@@ -7,29 +7,32 @@ import (
 	"time"
 
 	"golang.org/x/sync/semaphore"
+
+	"github.com/threeport/threeport-agent/internal/server/auth"
 )
 
 // errNoMemory is the error of a request for which there is no memory.
 var errNoMemory = errors.New("too many requests hold memory at once")
 
-// memoryLimiter bounds the memory of requests in bytes: of all requests together, and of the requests of one sender.
-// No sender has more than its limit, so it cannot keep the others out. It is safe for concurrent use.
+// memoryLimiter bounds the memory of requests in bytes: of all requests together, of those of one role, and of one sender. No
+// sender and no role has more than its limit, so it cannot keep the others out. It is safe for concurrent use.
 //
 // Requests wait for memory only before reading and before decoding, never while holding some, so they cannot deadlock:
 //
 //   - acquire waits. A request calls it before it reads its body. A report set calls it again before it decodes that body,
 //     with a second limiter. A request that holds memory of that limiter waits neither for memory nor for its client.
 //   - grow does not wait. A body that needs more memory while it arrives gets it at once or fails.
-//   - acquire takes from the sender's limit before it takes from the total, so a sender waits for its own requests without
-//     holding memory that others need.
+//   - acquire takes from the sender's limit before it takes from that of its role, and then from the total. So a sender waits for
+//     its own requests without holding memory that others need, and so does a role.
 type memoryLimiter struct {
 	total   *semaphore.Weighted
+	roles   map[auth.Role]*semaphore.Weighted // empty if only agents use the memory
 	senders *perSenderLimits
 	wait    time.Duration
 }
 
-// newMemoryLimiter bounds all requests to total bytes and each sender to perSender bytes. wait is the
-// maximum time that a request waits for memory.
+// newMemoryLimiter bounds all requests to total bytes and each sender to perSender bytes. wait is the maximum time that a request
+// waits for memory.
 func newMemoryLimiter(total, perSender int64, wait time.Duration) *memoryLimiter {
 	return &memoryLimiter{
 		total:   semaphore.NewWeighted(total),
@@ -38,28 +41,46 @@ func newMemoryLimiter(total, perSender int64, wait time.Duration) *memoryLimiter
 	}
 }
 
+// limitRoles bounds the senders of each role together to perRole bytes.
+func (l *memoryLimiter) limitRoles(perRole int64) *memoryLimiter {
+	l.roles = map[auth.Role]*semaphore.Weighted{}
+	for _, role := range []auth.Role{auth.RoleAgent, auth.RoleViewer, auth.RoleAdmin} {
+		l.roles[role] = semaphore.NewWeighted(perRole)
+	}
+	return l
+}
+
 // acquire reserves n bytes for a sender, or fails with errNoMemory. The caller releases the reservation.
-func (l *memoryLimiter) acquire(ctx context.Context, sender string, n int64) (*reservation, error) {
+func (l *memoryLimiter) acquire(ctx context.Context, from sender, n int64) (*reservation, error) {
 	ctx, cancel := context.WithTimeout(ctx, l.wait)
 	defer cancel()
-	own := l.senders.acquire(sender)
-	if own.Acquire(ctx, n) != nil {
-		l.senders.release(sender)
-		return nil, errNoMemory
+	limits := []*semaphore.Weighted{l.senders.acquire(from.name)}
+	if role, ok := l.roles[from.role]; ok {
+		limits = append(limits, role)
 	}
-	if l.total.Acquire(ctx, n) != nil {
-		own.Release(n)
-		l.senders.release(sender)
-		return nil, errNoMemory
+	limits = append(limits, l.total)
+	for i, limit := range limits {
+		if limit.Acquire(ctx, n) != nil {
+			releaseAll(limits[:i], n)
+			l.senders.release(from.name)
+			return nil, errNoMemory
+		}
 	}
-	return &reservation{limiter: l, sender: sender, own: own, bytes: n}, nil
+	return &reservation{limits: limits, senders: l.senders, sender: from.name, bytes: n}, nil
+}
+
+// releaseAll gives n bytes back to each limit.
+func releaseAll(limits []*semaphore.Weighted, n int64) {
+	for _, limit := range limits {
+		limit.Release(n)
+	}
 }
 
 // reservation is the memory that one request holds.
 type reservation struct {
-	limiter  *memoryLimiter
+	limits   []*semaphore.Weighted
+	senders  *perSenderLimits
 	sender   string
-	own      *semaphore.Weighted
 	bytes    int64
 	released bool
 }
@@ -70,12 +91,11 @@ func (r *reservation) grow(n int64) error {
 	if more <= 0 {
 		return nil
 	}
-	if !r.own.TryAcquire(more) {
-		return errNoMemory
-	}
-	if !r.limiter.total.TryAcquire(more) {
-		r.own.Release(more)
-		return errNoMemory
+	for i, limit := range r.limits {
+		if !limit.TryAcquire(more) {
+			releaseAll(r.limits[:i], more)
+			return errNoMemory
+		}
 	}
 	r.bytes = n
 	return nil
@@ -86,8 +106,7 @@ func (r *reservation) shrink(n int64) {
 	if n >= r.bytes {
 		return
 	}
-	r.limiter.total.Release(r.bytes - n)
-	r.own.Release(r.bytes - n)
+	releaseAll(r.limits, r.bytes-n)
 	r.bytes = n
 }
 
@@ -98,7 +117,7 @@ func (r *reservation) release() {
 	}
 	r.released = true
 	r.shrink(0)
-	r.limiter.senders.release(r.sender)
+	r.senders.release(r.sender)
 }
 
 // perSenderLimits has a limit for each sender that holds memory or waits for it. It is safe for concurrent use.

@@ -3,7 +3,6 @@ package server
 import (
 	"encoding/json"
 	"fmt"
-	"io"
 	"net/http"
 	"reflect"
 	"strconv"
@@ -24,6 +23,7 @@ func (o *openAPI) write(api huma.API) error {
 	document, schemas := api.OpenAPI(), api.OpenAPI().Components.Schemas
 	documentReportSet(document, o.limits)
 	documentEventStream(document)
+	documentWorkload(document)
 	for _, schema := range schemas.Map() {
 		withoutNullLists(schema)
 	}
@@ -91,16 +91,6 @@ func securitySchemes() map[string]*huma.SecurityScheme {
 	}
 }
 
-// marshalAnswer writes an answer as JSON.
-func marshalAnswer(w io.Writer, answer any) error {
-	body, err := json.Marshal(answer)
-	if err != nil {
-		return fmt.Errorf("write answer: %w", err)
-	}
-	_, _ = w.Write(append(body, '\n')) // fails only if the client has gone
-	return nil
-}
-
 // documentRetryAfter documents the Retry-After of temporary failures.
 func documentRetryAfter(_ *huma.OpenAPI, op *huma.Operation) {
 	for _, code := range []int{http.StatusTooManyRequests, http.StatusServiceUnavailable} {
@@ -142,6 +132,16 @@ func documentReportSet(document *huma.OpenAPI, limits Limits) {
 		Name: "Content-Encoding", In: "header", Description: "How the body is compressed.",
 		Schema: &huma.Schema{Type: huma.TypeString, Enum: []any{"identity", "gzip", "zstd"}},
 	})
+}
+
+// documentWorkload documents the answer of a workload, which its handler writes itself.
+func documentWorkload(document *huma.OpenAPI) {
+	document.Paths[workloadPath].Get.Responses["200"] = &huma.Response{
+		Description: http.StatusText(http.StatusOK),
+		Content: map[string]*huma.MediaType{"application/json": {
+			Schema: document.Components.Schemas.Schema(reflect.TypeFor[threeport.WorkloadDetail](), true, ""),
+		}},
+	}
 }
 
 // documentEventStream documents the server-sent events of a watch as a list, each item one event.

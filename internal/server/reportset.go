@@ -133,8 +133,8 @@ func (r *reportSets) read(ctx context.Context, request *reportSetRequest) (*deco
 	if err != nil {
 		return nil, err
 	}
-	sender := senderOf(request.req)
-	received, err := r.memory.received.acquire(ctx, sender, firstRead)
+	from := senderOf(request.req)
+	received, err := r.memory.received.acquire(ctx, from, firstRead)
 	if err != nil {
 		return nil, tooManySets(ctx, err)
 	}
@@ -144,7 +144,7 @@ func (r *reportSets) read(ctx context.Context, request *reportSetRequest) (*deco
 		return nil, err
 	}
 	received.shrink(int64(len(body)))
-	return r.decode(ctx, body, encoding, sender)
+	return r.decode(ctx, body, encoding, from)
 }
 
 // receive reads a body as sent, in reserved memory.
@@ -175,12 +175,12 @@ func bodyTimeout(ctx context.Context, cause error) error {
 }
 
 // decode makes a set of a body, in memory that it reserves.
-func (r *reportSets) decode(ctx context.Context, body []byte, encoding, sender string) (*decodedSet, error) {
-	size, err := r.decodedSize(ctx, body, encoding, sender)
+func (r *reportSets) decode(ctx context.Context, body []byte, encoding string, from sender) (*decodedSet, error) {
+	size, err := r.decodedSize(ctx, body, encoding, from)
 	if err != nil {
 		return nil, err
 	}
-	memory, err := r.memory.decoded.acquire(ctx, sender, decompressorMemory(body, encoding)+decodingMemory(size))
+	memory, err := r.memory.decoded.acquire(ctx, from, decompressorMemory(body, encoding)+decodingMemory(size))
 	if err != nil {
 		return nil, tooManySets(ctx, err)
 	}
@@ -199,11 +199,11 @@ func (r *reportSets) decode(ctx context.Context, body []byte, encoding, sender s
 
 // decodedSize decompresses a body to find its size. So a small body need not wait for the memory of the largest, and no body
 // acquires more memory while it is decoded.
-func (r *reportSets) decodedSize(ctx context.Context, body []byte, encoding, sender string) (int64, error) {
+func (r *reportSets) decodedSize(ctx context.Context, body []byte, encoding string, from sender) (int64, error) {
 	if encoding == "" {
 		return int64(len(body)), nil
 	}
-	memory, err := r.memory.decoded.acquire(ctx, sender, decompressorMemory(body, encoding))
+	memory, err := r.memory.decoded.acquire(ctx, from, decompressorMemory(body, encoding))
 	if err != nil {
 		return 0, tooManySets(ctx, err)
 	}

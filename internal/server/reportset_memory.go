@@ -18,7 +18,8 @@ const (
 )
 
 // reportSetMemory bounds the memory of report sets. A body as sent holds memory of received until it is decoded. A decoded set
-// holds memory of decoded until it is applied.
+// holds memory of decoded until it is applied. Only agents send report sets, and administrators in their place, so roles have no
+// limits.
 type reportSetMemory struct{ received, decoded *memoryLimiter }
 
 func newReportSetMemory(limits Limits) *reportSetMemory {

@@ -31,7 +31,7 @@ func TestReportSetMemory_Cluster_HasNoMoreThanItsLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		limits := Limits{BodyBytes: minBytes, DecodedBytes: minBytes}
 		memory, largest := newReportSetMemory(limits), largestSetMemory(limits)
-		senderOfCluster := func(uid, address string) string {
+		senderOfCluster := func(uid, address string) sender {
 			return senderOf(requestOf(t, auth.Principal{Role: auth.RoleAgent, ClusterUID: uid, Credential: auth.CredentialToken}, address, nil))
 		}
 		ours, theirs := senderOfCluster("ours", "192.0.2.1:1"), senderOfCluster("theirs", "192.0.2.1:2")
@@ -127,7 +127,7 @@ func TestReportSets_LargeSets_LeaveMemoryToOtherClusters(t *testing.T) {
 		large, heartbeat := setOf(t, 1<<20-1000), encoded(t, "gzip", `{`+someAgent+`,"reports":[]}`)
 		var sets []*decodedSet
 		for {
-			set, err := r.decode(t.Context(), large, "gzip", "one")
+			set, err := r.decode(t.Context(), large, "gzip", sender{name: "one"})
 			if err != nil {
 				wantProblem(t, err, http.StatusServiceUnavailable, "")
 				break
@@ -141,7 +141,7 @@ func TestReportSets_LargeSets_LeaveMemoryToOtherClusters(t *testing.T) {
 		}
 		begin := time.Now()
 		for reason, body := range map[string][]byte{"a heartbeat": heartbeat, "a large set": large} {
-			set, err := r.decode(t.Context(), body, "gzip", "other")
+			set, err := r.decode(t.Context(), body, "gzip", sender{name: "other"})
 			if err != nil || time.Since(begin) > 0 {
 				t.Fatalf("%s of another cluster, after %v: %v; want a set at once", reason, time.Since(begin), err)
 			}
@@ -164,7 +164,7 @@ func TestReportSets_SmallCompressedSets_ReserveLittleMemory(t *testing.T) {
 			t.Fatal("the decoded-set memory is in use before the test")
 		}
 		for _, coding := range encodings {
-			set, err := r.decode(t.Context(), encoded(t, coding, `{`+someAgent+`,"reports":[]}`), coding, "one")
+			set, err := r.decode(t.Context(), encoded(t, coding, `{`+someAgent+`,"reports":[]}`), coding, sender{name: "one"})
 			if err != nil {
 				t.Fatalf("%s: %v", coding, err)
 			}
@@ -173,7 +173,7 @@ func TestReportSets_SmallCompressedSets_ReserveLittleMemory(t *testing.T) {
 			}
 			set.memory.release()
 		}
-		if _, err := r.decode(t.Context(), setOf(t, free), "gzip", "one"); err == nil {
+		if _, err := r.decode(t.Context(), setOf(t, free), "gzip", sender{name: "one"}); err == nil {
 			t.Error("a large set was decoded although its memory was not free")
 		}
 	})
@@ -188,7 +188,7 @@ func TestReportSets_MoreThanMemory_AllDecode(t *testing.T) {
 		var all sync.WaitGroup
 		for i := range 60 {
 			all.Go(func() {
-				set, err := r.decode(t.Context(), bodies[i%len(bodies)], "gzip", string(rune('a'+i%4)))
+				set, err := r.decode(t.Context(), bodies[i%len(bodies)], "gzip", sender{name: string(rune('a' + i%4))})
 				if err != nil {
 					t.Error(err)
 					return

@@ -151,7 +151,7 @@ func TestReportSets_ClientGone_StopsDecoding(t *testing.T) {
 		if read > 1000 {
 			t.Errorf("coding %q: the decoder read %d bytes after the client had gone, want at most 1000", coding, read)
 		}
-		_, err = newReportSets(nil, DefaultLimits(), nil, nil).decode(ctx, body, coding, "one")
+		_, err = newReportSets(nil, DefaultLimits(), nil, nil).decode(ctx, body, coding, sender{name: "one"})
 		if err == nil {
 			t.Errorf("coding %q: decoding succeeded for a client that has gone", coding)
 		}

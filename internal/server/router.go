@@ -99,9 +99,9 @@ func (r *router) serve(rows []route) http.Handler {
 
 // Handle adds an operation for huma.
 func (r *router) Handle(op *huma.Operation, serve func(huma.Context)) {
-	r.add(op.Method, op.Path, problemStyle, func(w http.ResponseWriter, req *http.Request) {
+	r.add(op.Method, op.Path, problemStyle, holdingAnswer(func(w http.ResponseWriter, req *http.Request) {
 		serve(humago.NewContext(op, req, w))
-	})
+	}))
 }
 
 // ServeHTTP is for huma's own tests and serves nothing: see serve.

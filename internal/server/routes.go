@@ -49,6 +49,9 @@ var (
 	assignmentBody = bodyLimit{bytes: 16 << 10, timeout: 5 * time.Second}
 )
 
+// workloadPath is the path of a workload with its objects.
+const workloadPath = "/v0/workloads/{type}/{id}"
+
 // handlers are the handlers of all routes.
 type handlers struct {
 	probes      *probes
@@ -80,7 +83,7 @@ func (h *handlers) routes() []route {
 
 		{"GET", "/v0/workloads", viewers, noBody, operation(listWorkloadsOperation, h.workloads.list)},
 		{"GET", "/v0/workloads/watch", viewers.as(auth.KindStream), noBody, operation(watchWorkloadsOperation, h.watches.watch)},
-		{"GET", "/v0/workloads/{type}/{id}", viewers, noBody, operation(getWorkloadOperation, h.workloads.get)},
+		{"GET", workloadPath, viewers, noBody, operation(getWorkloadOperation, h.workloads.get)},
 		{"GET", "/v0/workloads/{type}/{id}/events", viewers, noBody, operation(listWorkloadEventsOperation, h.workloads.listEvents)},
 		{"GET", "/v0/workloads/{type}/{id}/event-retention", readers, noBody, operation(getEventRetentionOperation, h.workloads.getEventRetention)},
 		{"PUT", "/v0/workloads/{type}/{id}/cluster", admins, assignmentBody, operation(assignWorkloadOperation, h.assignments.assign)},
@@ -157,6 +160,7 @@ func (s *Server) newHandlers(v0 *v0API) (*handlers, error) {
 	if err != nil {
 		return nil, err
 	}
+	answers := answerMemory{v0.limits.answers}
 	counted := newMetrics()
 	counted.registry.MustRegister(s.store.Collectors()...)
 	counted.registry.MustRegister(s.redaction.Collectors()...)
@@ -164,9 +168,9 @@ func (s *Server) newHandlers(v0 *v0API) (*handlers, error) {
 	return &handlers{
 		probes: &probes{database: s.store, now: time.Now}, metrics: counted, openAPI: &openAPI{limits: s.config.Limits}, v0: v0,
 		reportSets:  newReportSets(s.store, s.config.Limits, counted, v0.claims),
-		workloads:   &workloads{store: s.store, retention: s.config.Maintenance.Retention, claims: v0.claims},
+		workloads:   &workloads{store: s.store, answers: answers, retention: s.config.Maintenance.Retention, claims: v0.claims},
 		assignments: &assignments{s.store},
-		clusters:    &clusters{store: s.store, definitions: v0.definitions},
+		clusters:    &clusters{store: s.store, answers: answers, definitions: v0.definitions},
 		watches:     newWatches(s.store, s.config.Limits.Watches, counted, s.onShutdown()),
 		tokens:      s.access.Tokens(), audit: s.access.AuditLog(), login: s.access.LoginHandlers(), page: page,
 	}, nil

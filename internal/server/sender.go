@@ -7,13 +7,23 @@ import (
 	"github.com/threeport/threeport-agent/internal/server/auth"
 )
 
-// senderOf names the sender of a request, by which its memory is limited. It is the cluster of an agent, or else the principal
-// at its address, because several agents may share a certificate or have none. An IPv6 network of 64 bits counts as one
-// address, because its owner controls every address in it.
-func senderOf(req *http.Request) string {
+// sender is the sender of a request, by which its memory is limited.
+type sender struct {
+	name string
+	role auth.Role // empty without authentication, because all senders would have one role
+}
+
+// senderOf returns the sender of a request. It is the cluster of an agent, or else the principal at its address, because several
+// agents may share a certificate or have none. An IPv6 network of 64 bits counts as one address, because its owner controls every
+// address in it.
+func senderOf(req *http.Request) sender {
 	principal := auth.PrincipalFrom(req.Context())
+	role := principal.Role
+	if principal.Credential == auth.CredentialNone {
+		role = ""
+	}
 	if principal.ClusterUID != "" {
-		return "cluster:" + principal.ClusterUID
+		return sender{"cluster:" + principal.ClusterUID, role}
 	}
 	from := req.RemoteAddr
 	if at, err := netip.ParseAddrPort(from); err == nil {
@@ -23,5 +33,5 @@ func senderOf(req *http.Request) string {
 		}
 		from = netip.PrefixFrom(addr, bits).Masked().String()
 	}
-	return principal.String() + " at " + from
+	return sender{principal.String() + " at " + from, role}
 }

@@ -45,7 +45,7 @@ func TestSenderOf_DistinguishesSenders(t *testing.T) {
 		one := senderOf(requestOf(t, tc.one.principal, tc.one.address, nil))
 		two := senderOf(requestOf(t, tc.two.principal, tc.two.address, nil))
 		if (one != two) != tc.different {
-			t.Errorf("%s: got the senders %q and %q, want different ones: %t", tc.reason, one, two, tc.different)
+			t.Errorf("%s: got the senders %+v and %+v, want different ones: %t", tc.reason, one, two, tc.different)
 		}
 	}
 }

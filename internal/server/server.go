@@ -22,8 +22,8 @@ import (
 // drainTimeout is how long requests under way may take when the server stops.
 const drainTimeout = 10 * time.Second
 
-// maxHeader bounds the headers of a request, in bytes.
-const maxHeader = 64 << 10
+// maxHeader bounds the headers of a request, in bytes. Everyone who reaches the port can make the server hold them.
+const maxHeader = 16 << 10
 
 // Server serves the API on a port. Make one with [New] and call [Server.Run] once.
 type Server struct {
@@ -65,9 +65,11 @@ func New(ctx context.Context, config Config, log *slog.Logger) (s *Server, err e
 		return s, err
 	}
 	s.warnReadableDatabase()
-	if s.http.Handler, err = s.handler(); err != nil { //nolint:contextcheck // what it starts ends with the server, not with ctx
+	handler, err := s.handler() //nolint:contextcheck // its goroutines end with the server, not with ctx
+	if err != nil {
 		return s, err
 	}
+	s.http.Handler = &stallHandler{handler, stallTimeout}
 	s.listener, err = (&net.ListenConfig{}).Listen(ctx, "tcp", config.BindAddress)
 	if err != nil {
 		return s, fmt.Errorf("listen: %w", err)

@@ -100,14 +100,18 @@ func appendTail(b []byte, code int) []byte {
 // rowBytes is about the size of a row in an answer without its texts and documents.
 const rowBytes = 512
 
+// size is about the size of rows in an answer.
+func (r rowFormat) size(rows []store.Row) (n int64) {
+	for _, row := range rows {
+		n += int64(r.JSONBytes(row)) + rowBytes
+	}
+	return n
+}
+
 // appendRows appends rows with commas between them. It grows the buffer once for most rows, because an append that grows it
 // step by step leaves as much garbage.
 func appendRows(b []byte, r rowFormat, rows []store.Row) []byte {
-	size := 0
-	for _, row := range rows {
-		size += row.Bytes() + rowBytes
-	}
-	b = slices.Grow(b, size)
+	b = slices.Grow(b, int(r.size(rows)))
 	for i, row := range rows {
 		if i > 0 {
 			b = append(b, ',')

@@ -16,7 +16,7 @@ func (v *v0API) list(req *v0Request) error {
 	if err := v.authorizeList(req.Context(), req.resource, selection); err != nil {
 		return err
 	}
-	release, err := v.acquireList(req, selection)
+	chunk, release, err := v.acquireList(req, selection)
 	if err != nil {
 		return err
 	}
@@ -31,6 +31,7 @@ func (v *v0API) list(req *v0Request) error {
 	}
 	meta := threeport.Meta{Page: selection.Page, Size: selection.Size, TotalCount: page.Total}
 	if page.IsRead() {
+		chunk.shrink(v0Copies * req.format().size(rows))
 		writeRows(req.w, req.format(), http.StatusOK, meta, rows...)
 		return nil
 	}
@@ -39,21 +40,21 @@ func (v *v0API) list(req *v0Request) error {
 }
 
 // acquireList reserves a slot for a long list, and then the memory of a chunk: a request that holds memory waits for nothing.
-func (v *v0API) acquireList(req *v0Request, selection store.Selection) (release func(), err error) {
-	slots := int64(0)
+func (v *v0API) acquireList(req *v0Request, selection store.Selection) (chunk *reservation, release func(), err error) {
+	freeSlot := func() {}
 	if selection.Size < 0 || selection.Size > longList {
-		slots = 1
+		slot, err := v.limits.longLists.acquire(req.Context(), senderOf(req.Request), 1)
+		if err != nil {
+			return nil, nil, errLongLists
+		}
+		freeSlot = slot.release
 	}
-	slot, err := v.limits.longLists.acquire(req.Context(), senderOf(req.Request), slots)
+	chunk, err = req.acquire(v.limits.answers, int64(req.resource.MaxChunkBytes()))
 	if err != nil {
-		return nil, errLongLists
+		freeSlot()
+		return nil, nil, err
 	}
-	chunk, err := req.acquire(v.limits.answers, int64(req.resource.MaxChunkBytes()))
-	if err != nil {
-		slot.release()
-		return nil, err
-	}
-	return func() { chunk.release(); slot.release() }, nil
+	return chunk, func() { chunk.release(); freeSlot() }, nil
 }
 
 // nextRows reads the next chunk of a page, if the principal may read all rows of it.

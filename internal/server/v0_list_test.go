@@ -126,7 +126,7 @@ func TestV0List_SecondLongListOfASender_IsAnsweredWith503(t *testing.T) {
 	}
 	first := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", http.NoBody)
 	first.RemoteAddr = oneAddress
-	release, err := v.acquireList(v0RequestOf(first, v.limits), store.Selection{Size: -1})
+	_, release, err := v.acquireList(v0RequestOf(first, v.limits), store.Selection{Size: -1})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -145,7 +145,7 @@ func TestV0List_SecondLongListOfASender_IsAnsweredWith503(t *testing.T) {
 	if got := get(oneAddress, "-1"); got.Code != http.StatusOK {
 		t.Errorf("after the first list: the answer is %d, want %d", got.Code, http.StatusOK)
 	}
-	expectAllFree(t, "answers", v.limits.answers, v0Answers)
+	expectAllFree(t, "answers", v.limits.answers, answerBytes)
 	expectAllFree(t, "long lists", v.limits.longLists, v0LongLists)
 }
 

@@ -14,19 +14,24 @@ import (
 // v0Copies is how often a value of v0 is in memory at once: as received and as decoded, or as read and as encoded.
 const v0Copies = 2
 
-// The bounds of the memory of v0's answers, in bytes. Bodies have a bound of their own, so that readers do not keep agents out.
+// The bounds of the memory of answers, in bytes. The viewers leave enough for any answer to others, except for the largest
+// definitions. Bodies have bounds of their own, so that readers do not keep agents out.
 const (
-	v0Answers          = 64 << 20
-	v0AnswersPerSender = v0Answers / 2
+	answerBytes          = 96 << 20
+	answerBytesPerRole   = answerBytes / 4 * 3
+	answerBytesPerSender = answerBytes / 3
 )
 
-// largestV0Bodies is the number of the largest bodies that are in memory at once, of different senders.
+// largestV0Bodies is the number of the largest bodies that are in memory at once, of different senders. A role has three quarters
+// of their memory, so agents leave half a body to administrators: 8 MiB by default.
 const largestV0Bodies = 2
 
-// A list of more than longList rows, which takes seconds, needs one of v0LongLists slots. A sender has one at a time.
+// A list of more than longList rows, which takes seconds, needs one of v0LongLists slots. A sender has one at a time, and a role
+// leaves one to the others.
 const (
-	longList    = store.MaxSize
-	v0LongLists = 4
+	longList           = store.MaxSize
+	v0LongLists        = 4
+	v0LongListsPerRole = v0LongLists - 1
 )
 
 // v0Wait is how long a request of v0 waits for memory or a slot before the server asks its sender to repeat it.
@@ -44,9 +49,9 @@ func newV0Limits(body int64) *v0Limits {
 	largest := largestV0Memory(body)
 	return &v0Limits{
 		body:      body,
-		bodies:    newMemoryLimiter(largestV0Bodies*largest, largest, v0Wait),
-		answers:   newMemoryLimiter(v0Answers, v0AnswersPerSender, v0Wait),
-		longLists: newMemoryLimiter(v0LongLists, 1, v0Wait),
+		bodies:    newMemoryLimiter(largestV0Bodies*largest, largest, v0Wait).limitRoles(largest + largest/2),
+		answers:   newMemoryLimiter(answerBytes, answerBytesPerSender, v0Wait).limitRoles(answerBytesPerRole),
+		longLists: newMemoryLimiter(v0LongLists, 1, v0Wait).limitRoles(v0LongListsPerRole),
 	}
 }
 

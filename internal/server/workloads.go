@@ -14,7 +14,7 @@ import (
 type workloadStore interface {
 	auth.InstanceClusters
 	Workloads(ctx context.Context, q store.WorkloadQuery) (threeport.List[threeport.Workload], error)
-	Workload(ctx context.Context, instance threeport.Instance) (threeport.WorkloadDetail, error)
+	Workload(ctx context.Context, instance threeport.Instance) (*store.Tree, error)
 	Timeline(ctx context.Context, instance threeport.Instance, q store.TimelineQuery) (threeport.List[threeport.TimelineEvent], error)
 	EventsKeptAfter(ctx context.Context, instance threeport.Instance, keep store.Retention) (time.Time, error)
 }
@@ -22,6 +22,7 @@ type workloadStore interface {
 // workloads are the endpoints that read workloads.
 type workloads struct {
 	store     workloadStore
+	answers   answerMemory
 	retention store.Retention
 	claims    *claims
 }
@@ -88,23 +89,13 @@ func (w *workloads) list(ctx context.Context, request *struct {
 	Pagination
 },
 ) (*Body[threeport.List[threeport.Workload]], error) {
+	if err := w.answers.forPage(ctx); err != nil {
+		return nil, err
+	}
 	q := request.query()
 	q.Sort, q.Cursor, q.Size = request.Sort, request.Cursor, request.Size
 	list, err := w.store.Workloads(ctx, q)
 	return listAnswer(ctx, list, err)
-}
-
-func (w *workloads) get(ctx context.Context, request *struct{ InstancePath }) (*Body[threeport.WorkloadDetail], error) {
-	instance, err := request.instance()
-	if err != nil {
-		return nil, err
-	}
-	detail, err := w.store.Workload(ctx, instance)
-	if err != nil {
-		return nil, storeProblem(ctx, err)
-	}
-	detail.Objects = notNil(detail.Objects)
-	return &Body[threeport.WorkloadDetail]{detail}, nil
 }
 
 func (w *workloads) listEvents(ctx context.Context, request *struct {
@@ -119,6 +110,9 @@ func (w *workloads) listEvents(ctx context.Context, request *struct {
 ) (*Body[threeport.List[threeport.TimelineEvent]], error) {
 	instance, err := request.instance()
 	if err != nil {
+		return nil, err
+	}
+	if err := w.answers.forPage(ctx); err != nil {
 		return nil, err
 	}
 	list, err := w.store.Timeline(ctx, instance, store.TimelineQuery{

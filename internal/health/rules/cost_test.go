@@ -62,7 +62,7 @@ func TestSet_ExpensiveTexts_AreLeftOut(t *testing.T) {
 }
 
 func BenchmarkJudge(b *testing.B) {
-	s, err := Parse(File{"rules.yaml", []byte(widgetRule("  - {when: \"isFalse(object, 'Ready')\", status: Down, reason: Bad, message: is bad, condition: Ready}\n" +
+	s, err := Parse(File{Name: "rules.yaml", Data: []byte(widgetRule("  - {when: \"isFalse(object, 'Ready')\", status: Down, reason: Bad, message: is bad, condition: Ready}\n" +
 		"  - {when: \"isTrue(object, 'Ready') && text(object, 'status.phase') == 'Up'\", status: Healthy}"))})
 	if err != nil {
 		b.Fatal(err)

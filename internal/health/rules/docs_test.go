@@ -22,7 +22,7 @@ func TestParse_DocumentedRules(t *testing.T) {
 	}
 	for i, block := range blocks {
 		block, _, _ = strings.Cut(block, "```")
-		if _, err := Parse(File{fmt.Sprintf("example %d", i+1), []byte(block)}); err != nil {
+		if _, err := Parse(File{Name: fmt.Sprintf("example %d", i+1), Data: []byte(block)}); err != nil {
 			t.Errorf("the example is invalid: %v in\\n%s", err, block)
 		}
 	}

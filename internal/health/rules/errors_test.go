@@ -239,7 +239,7 @@ func TestParse_InvalidRules(t *testing.T) {
 		},
 	} {
 		t.Run(c.reason, func(t *testing.T) {
-			s, err := Parse(File{"rules.yaml", []byte(c.text)})
+			s, err := Parse(File{Name: "rules.yaml", Data: []byte(c.text)})
 			if err == nil {
 				t.Fatalf("Parse accepted the file: %d rules", s.Len())
 			}
@@ -260,8 +260,8 @@ func tooExpensive() string {
 
 func TestParse_ReturnsAllErrors(t *testing.T) {
 	_, err := Parse(
-		File{"b.yaml", []byte("rules:\n- {group: a.b, kinds: [W], checks: [{when: 'x', status: Fine}]}\n- {group: a.b, kinds: [V], checks: [{when: 'y', status: Down, detail: z}]}\n")},
-		File{"a.yaml", []byte("rules: [")})
+		File{Name: "b.yaml", Data: []byte("rules:\n- {group: a.b, kinds: [W], checks: [{when: 'x', status: Fine}]}\n- {group: a.b, kinds: [V], checks: [{when: 'y', status: Down, detail: z}]}\n")},
+		File{Name: "a.yaml", Data: []byte("rules: [")})
 	var all Errors
 	if !errors.As(err, &all) {
 		t.Fatalf("the error has the type %T, want Errors", err)
@@ -291,7 +291,7 @@ func TestParse_ValidFiles(t *testing.T) {
 		"JSON":                   {`{"rules": [{"group": "a.b", "kinds": ["W"], "checks": [{"when": "true", "status": "Healthy"}]}]}`, 1},
 		"checks that are shared": {"rules:\n- group: a.b\n  kinds: [W]\n  checks: &c\n  - &d {when: 'true', status: Healthy}\n- group: c.d\n  kinds: [V]\n  checks: *c\n- group: e.f\n  kinds: [U]\n  checks: [*d]\n", 3},
 	} {
-		s, err := Parse(File{"rules.yaml", []byte(c.text)})
+		s, err := Parse(File{Name: "rules.yaml", Data: []byte(c.text)})
 		if err != nil || s.Len() != c.rules {
 			t.Errorf("%s: got %v, %d rules, want %d", reason, err, s.Len(), c.rules)
 		}

@@ -32,7 +32,7 @@ func FuzzParse(f *testing.F) {
 		{"apiVersion": "example.org/v1", "status": map[string]any{"conditions": []any{map[string]any{"type": "Ready", "status": "True"}, 7}}},
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		set, err := Parse(File{"rules.yaml", data})
+		set, err := Parse(File{Name: "rules.yaml", Data: data})
 		var all Errors
 		if err != nil && !errors.As(err, &all) {
 			t.Fatalf("Parse returned the error %v, want Errors", err)

@@ -17,15 +17,6 @@ func Load(path string) (*Set, error) {
 	if err != nil {
 		return nil, err
 	}
-	return parseAll(files...)
-}
-
-// parseAll parses files that were read.
-func parseAll(read ...reload.File) (*Set, error) {
-	files := make([]File, len(read))
-	for i, f := range read {
-		files[i] = File(f)
-	}
 	return Parse(files...)
 }
 
@@ -37,7 +28,7 @@ type Live struct {
 
 // Open reads rules. Invalid rules are an error here; later, Run keeps the previous rules instead.
 func Open(path string, metrics *Metrics, log logr.Logger) (*Live, error) {
-	files, err := reload.Open(path, parseAll, metrics, log)
+	files, err := reload.Open(path, Parse, metrics, log)
 	if err != nil {
 		return nil, err
 	}

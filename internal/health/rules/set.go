@@ -14,7 +14,7 @@ import (
 )
 
 // File is the text of a file of rules.
-type File reload.File
+type File = reload.File
 
 // Set holds rules by kind. It does not change and is safe for concurrent use. The nil Set has no rules.
 type Set struct {

@@ -26,7 +26,7 @@ func widgetRule(checks string, more ...string) string {
 
 func parse(t *testing.T, text string) *Set {
 	t.Helper()
-	s, err := Parse(File{"rules.yaml", []byte(text)})
+	s, err := Parse(File{Name: "rules.yaml", Data: []byte(text)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -404,7 +404,7 @@ func TestSetJudge_Since(t *testing.T) {
 }
 
 func TestSet_ConcurrentUse(t *testing.T) {
-	s, err := Define(File{"rules.yaml", []byte(widgetRule("  - {when: \"isTrue(object, 'Ready')\", status: Healthy}"))})
+	s, err := Define(File{Name: "rules.yaml", Data: []byte(widgetRule("  - {when: \"isTrue(object, 'Ready')\", status: Healthy}"))})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -424,7 +424,7 @@ func TestSet_ConcurrentUse(t *testing.T) {
 
 // TestDefine_InvalidExpression_IsUnknown checks that an invalid rule does not make an object Healthy.
 func TestDefine_InvalidExpression_IsUnknown(t *testing.T) {
-	s, err := Define(File{"rules.yaml", []byte(widgetRule("  - {when: 'tru', status: Healthy}"))})
+	s, err := Define(File{Name: "rules.yaml", Data: []byte(widgetRule("  - {when: 'tru', status: Healthy}"))})
 	if err != nil {
 		t.Fatal(err)
 	}

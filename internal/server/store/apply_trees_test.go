@@ -13,10 +13,7 @@ import (
 // tree lists the stored nodes; those that are gone are in brackets.
 func tree(t *testing.T, s *Store, of threeport.Instance) string {
 	t.Helper()
-	detail, err := s.Workload(t.Context(), of)
-	if err != nil {
-		t.Fatal(err)
-	}
+	detail := readDetail(t, s, of)
 	var nodes []string
 	for _, o := range detail.Objects {
 		text := o.Object.Name + " " + o.Health
@@ -75,9 +72,9 @@ func TestApplyTrees_ForeignResource_IsOmitted(t *testing.T) {
 		sent := slices.Clone(nodes)
 		shows := func(of threeport.Instance, want ...int64) {
 			t.Helper()
-			detail, err := s.Workload(t.Context(), of)
-			if err != nil || len(detail.Objects) != len(want) {
-				t.Fatalf("the tree is %+v, error %v; want %d objects", detail.Objects, err, len(want))
+			detail := readDetail(t, s, of)
+			if len(detail.Objects) != len(want) {
+				t.Fatalf("the tree is %+v, want %d objects", detail.Objects, len(want))
 			}
 			for _, o := range detail.Objects {
 				if i, _ := strconv.Atoi(o.Object.Name); int64(o.ResourceInstanceID) != want[i] {

@@ -3,6 +3,7 @@ package store
 import (
 	"flag"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -71,8 +72,8 @@ func pageQueries(t *testing.T, s *Store) []pageQuery {
 		all[len(all)-1].most = filter.most
 	}
 	add("workload", workloadQuery, []any{workload, of.ids[workload]})
-	add("objects of a workload", presentQuery, []any{workload, of.ids[workload]})
-	add("objects of a workload that are gone", deletedQuery, []any{workload, of.ids[workload], maxDeletedObjects})
+	add("objects of a workload", presentQuery, []any{workload, of.ids[workload], "", maxChunkRows})
+	add("objects of a workload that are gone", deletedQuery, []any{workload, of.ids[workload], int64(math.MaxInt64), "", maxDeletedObjects})
 	from := of.events.AddDate(0, 0, -1)
 	for _, kind := range types {
 		instance := threeport.Instance{Type: kind, ID: threeport.ID(of.ids[kind])}
@@ -92,6 +93,7 @@ func pageQueries(t *testing.T, s *Store) []pageQuery {
 		}
 	}
 	add("definition", definitionQuery, of.definition)
+	add("size of a definition", definitionSizeQuery, of.definition)
 	add("clusters", clustersQuery, nil)
 	add("feed: changed workloads", changedQuery, []any{of.changed})
 	query, args := rowsQuery(workload, []any{int64(1), int64(2), int64(3)})

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 )
 
 // scanner reads the columns of one row.
@@ -38,8 +39,30 @@ func collect[T any](ctx context.Context, db *database, query string, args []any,
 	return all, nil
 }
 
-// maxPageBytes limits the rows that a query of a page returns, in bytes: one page or chunk has one more row at most.
+// maxPageBytes limits the rows that a query of a page returns, in bytes of JSON: one page or chunk has one more row at most.
 const maxPageBytes = 1 << 20
+
+// maxEscape is the size of the longest escape of a byte in a JSON string, as of "<".
+const maxEscape = len(`\u003c`)
+
+// MaxAnswerBytes limits a page with its last item, in bytes of JSON. No item has more than four long texts.
+const MaxAnswerBytes int64 = maxPageBytes + 4*int64(maxEscape)*maxTextBytes
+
+// jsonBytes is about the size of texts as JSON strings, and never less. Escaped, a text may have several times its size.
+func jsonBytes(texts ...string) (n int) {
+	for _, text := range texts {
+		n += len(text) + len(`""`)
+		for i := range len(text) {
+			switch c := text[i]; {
+			case c < ' ', c == '<', c == '>', c == '&':
+				n += maxEscape - 1
+			case c == '"', c == '\\', c >= utf8.RuneSelf: // of the letters beyond ASCII, few have escapes
+				n++
+			}
+		}
+	}
+	return n
+}
 
 // errPageFull ends a query.
 var errPageFull = errors.New("the page is full")

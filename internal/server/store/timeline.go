@@ -157,7 +157,7 @@ var eventColumns = "id, " + boundedText("runtimeeventuid") + ", workloadresource
 // eventBytes is about the size of an Event in an answer.
 func eventBytes(e threeport.TimelineEvent) int {
 	const others = 512 // the names of the fields, and the values with small limits
-	return others + len(e.UID) + len(e.Type) + len(e.Reason) + len(e.Message)
+	return others + jsonBytes(e.UID, e.Type, e.Reason, e.Message)
 }
 
 func scanTimelineEvent(scan scanner) (threeport.TimelineEvent, error) {

@@ -47,20 +47,28 @@ func (r *Resource) referenceColumns() string {
 	return columns + ", " + size
 }
 
-// Bytes is the size of a row's texts and documents.
-func (o Row) Bytes() (n int) {
-	for _, value := range o.Values {
-		text, _ := value.(string)
-		n += len(text)
+// JSONBytes is about the size of a row's texts and documents in an answer.
+func (r *Resource) JSONBytes(row Row) (n int) {
+	for i, f := range r.Fields {
+		text, _ := row.Values[i].(string)
+		if f.Kind == Text {
+			n += jsonBytes(text)
+		} else {
+			n += len(text)
+		}
 	}
 	return n
 }
 
-// MaxChunkBytes limits the texts and documents of a chunk of a [Page], in bytes.
+// MaxChunkBytes limits the texts and documents of a chunk of a [Page], in bytes of JSON.
 func (r *Resource) MaxChunkBytes() int {
 	bytes := maxPageBytes
 	for _, f := range r.Fields {
-		bytes += f.MaxBytes
+		if f.Kind == Text {
+			bytes += maxEscape * f.MaxBytes
+		} else {
+			bytes += f.MaxBytes
+		}
 	}
 	return bytes
 }

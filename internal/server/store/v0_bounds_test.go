@@ -177,7 +177,7 @@ func TestList_ManyRows_ComeInChunks(t *testing.T) {
 						t.Errorf("%+v: row %d after row %d, want ascending IDs", tc.selection, row.ID, last)
 					}
 					last = row.ID
-					bytes += row.Bytes()
+					bytes += r.JSONBytes(row)
 				}
 				if len(chunk) > maxChunkRows || bytes > r.MaxChunkBytes() {
 					t.Errorf("%+v: a chunk has %d rows and %d bytes", tc.selection, len(chunk), bytes)

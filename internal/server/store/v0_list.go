@@ -117,7 +117,7 @@ func (p *Page) read(ctx context.Context) ([]Row, error) {
 	}
 	limit := min(p.left, p.chunk)
 	query := "SELECT " + p.resource.boundedColumns() + " FROM " + p.resource.table() + " WHERE " + where.String() + " ORDER BY id LIMIT ? OFFSET ?"
-	rows, full, err := collectPage(ctx, p.store.database, query, append(where.args, limit, offset), p.resource.scan, Row.Bytes)
+	rows, full, err := collectPage(ctx, p.store.database, query, append(where.args, limit, offset), p.resource.scan, p.resource.JSONBytes)
 	if err != nil {
 		return nil, err
 	}
@@ -127,11 +127,15 @@ func (p *Page) read(ctx context.Context) ([]Row, error) {
 	if read > 0 {
 		p.last = rows[read-1].ID
 	}
-	// The driver of PostgreSQL receives all rows of a statement, even if it is closed early. So the next statement selects
-	// about as many rows as fit.
-	p.chunk = min(2*p.chunk, maxChunkRows)
-	if full {
-		p.chunk = read
-	}
+	p.chunk = nextChunk(p.chunk, read, full)
 	return rows, nil
+}
+
+// nextChunk is the number of rows that the next statement selects, after one that read some. The driver of PostgreSQL receives
+// all rows of a statement, even if it is closed early, so a statement selects about as many rows as fit into a page.
+func nextChunk(chunk, read int64, full bool) int64 {
+	if full {
+		return read
+	}
+	return min(2*chunk, maxChunkRows)
 }

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"encoding/json"
 	"fmt"
+	"math"
 
 	"github.com/threeport/threeport-agent/internal/threeport"
 )
@@ -16,33 +17,84 @@ const maxDeletedObjects = 500
 var workloadQuery = "SELECT " + workloadColumns + " FROM " + workloadTables + " WHERE w.type = ? AND w.id = ?"
 
 const (
-	objectColumns = "SELECT o.apigroup, o.apiversion, o.kind, o.namespace, o.name, o.uid, o.owner, o.listed, o.resourceinstanceid, " +
+	objectColumns = "SELECT o.key, o.apigroup, o.apiversion, o.kind, o.namespace, o.name, o.uid, o.owner, o.listed, o.resourceinstanceid, " +
 		"o.state, o.health, o.reason, o.cause, o.since, o.goneat, d.uid IS NOT NULL " +
 		"FROM objects o LEFT JOIN definitions d ON d.clusteruid = o.clusteruid AND d.uid = o.uid WHERE o.type = ? AND o.id = ? "
-	presentQuery = objectColumns + "AND o.goneat IS NULL ORDER BY o.key"
-	deletedQuery = objectColumns + "AND o.goneat IS NOT NULL ORDER BY o.goneat DESC LIMIT ?"
+	presentQuery = objectColumns + "AND o.goneat IS NULL AND o.key > ? ORDER BY o.key LIMIT ?"
+	deletedQuery = objectColumns + "AND (o.goneat, o.key) < (?, ?) ORDER BY o.goneat DESC, o.key DESC LIMIT ?"
 )
 
-// Workload returns a workload with its tree: the existing objects, then a limited number of deleted ones, newest first.
-// It returns [ErrNotFound] if the workload does not exist.
-func (s *Store) Workload(ctx context.Context, instance threeport.Instance) (threeport.WorkloadDetail, error) {
-	var detail threeport.WorkloadDetail
+// Tree reads the objects of a workload in chunks, because a tree may be far larger than a page. The existing objects come first,
+// then a limited number of deleted ones, newest first. No statement is open between two calls of Next. An object that is deleted
+// meanwhile may be returned twice. It is not safe for concurrent use.
+type Tree struct {
+	Workload threeport.Workload
+
+	store       *Store
+	chunk       int64 // maximum rows of the next chunk
+	presentRead bool
+	lastKey     string // of the object before the next chunk
+	lastGone    int64  // its time of deletion
+	deletedLeft int64  // deleted objects to read
+}
+
+// Workload begins to read a workload with its tree. It returns [ErrNotFound] if the workload does not exist.
+func (s *Store) Workload(ctx context.Context, instance threeport.Instance) (*Tree, error) {
 	row, err := s.workloadRow(ctx, instance)
 	if err != nil {
-		return detail, err
+		return nil, err
 	}
-	key := []any{instance.Type, int64(instance.ID)}
-	present, err := collect(ctx, s.database, presentQuery, key, scanObject)
+	return &Tree{Workload: row.Workload, store: s, chunk: maxChunkRows, lastGone: math.MaxInt64, deletedLeft: maxDeletedObjects}, nil
+}
+
+// Next returns the next chunk of objects, as large as a page at most, and no objects at the end.
+func (t *Tree) Next(ctx context.Context) ([]threeport.Object, error) {
+	if !t.presentRead {
+		objects, ended, err := t.read(ctx, presentQuery, t.chunk, t.lastKey)
+		if err != nil {
+			return nil, fmt.Errorf("list objects of workload: %w", err)
+		}
+		if t.presentRead = ended; ended {
+			t.lastKey = ""
+		}
+		if len(objects) > 0 {
+			return objects, nil
+		}
+	}
+	if t.deletedLeft == 0 {
+		return nil, nil
+	}
+	objects, ended, err := t.read(ctx, deletedQuery, min(t.chunk, t.deletedLeft), t.lastGone, t.lastKey)
 	if err != nil {
-		return detail, fmt.Errorf("list objects of workload: %w", err)
+		return nil, fmt.Errorf("list deleted objects of workload: %w", err)
 	}
-	deleted, err := collect(ctx, s.database, deletedQuery, append(key, maxDeletedObjects), scanObject)
-	if err != nil {
-		return detail, fmt.Errorf("list deleted objects of workload: %w", err)
+	if t.deletedLeft -= int64(len(objects)); ended {
+		t.deletedLeft = 0
 	}
-	detail.Workload = row.Workload
-	detail.Objects = append(append([]threeport.Object{}, present...), deleted...)
-	return detail, nil
+	return objects, nil
+}
+
+// read returns up to limit objects after a position, and whether none follow.
+func (t *Tree) read(ctx context.Context, query string, limit int64, position ...any) (objects []threeport.Object, ended bool, err error) {
+	args := append([]any{t.Workload.Type, int64(t.Workload.ID)}, append(position, limit)...)
+	_, full, err := collectPage(ctx, t.store.database, query, args, func(scan scanner) (size int, err error) {
+		object, key, err := scanObject(scan)
+		objects = append(objects, object)
+		t.lastKey = key
+		if object.Gone != nil {
+			t.lastGone = microsOf(*object.Gone)
+		}
+		return objectBytes(object), err
+	}, func(size int) int { return size })
+	read := int64(len(objects))
+	t.chunk = nextChunk(t.chunk, read, full)
+	return objects, !full && read < limit, err
+}
+
+// objectBytes is about the size of an object in an answer.
+func objectBytes(o threeport.Object) int {
+	const others = 512 // the names of the fields, and the values with small limits
+	return others + jsonBytes(o.Object.Name, o.Owner, o.Reason, o.Cause)
 }
 
 // workloadRow returns the row of a workload, or [ErrNotFound] if it does not exist or is deleted.
@@ -57,18 +109,31 @@ func (s *Store) workloadRow(ctx context.Context, instance threeport.Instance) (*
 	return row, nil
 }
 
-func scanObject(scan scanner) (threeport.Object, error) {
+func scanObject(scan scanner) (object threeport.Object, key string, err error) {
 	var (
-		object          threeport.Object
 		resource, since int64
 		goneAt          sql.NullInt64
 		ref             = &object.Object
 	)
-	err := scan(&ref.Group, &ref.Version, &ref.Kind, &ref.Namespace, &ref.Name, &ref.UID, &object.Owner, &object.Listed, &resource,
+	err = scan(&key, &ref.Group, &ref.Version, &ref.Kind, &ref.Namespace, &ref.Name, &ref.UID, &object.Owner, &object.Listed, &resource,
 		&object.State, &object.Health, &object.Reason, &object.Cause, &since, &goneAt, &object.Defined)
 	object.ResourceInstanceID = threeport.ID(resource)
 	object.Since, object.Gone = optionalTime(nonZeroTime(since)), optionalTime(goneAt)
-	return object, err
+	return object, key, err
+}
+
+const definitionSizeQuery = "SELECT COALESCE(octet_length(current), 0) + COALESCE(octet_length(previous), 0) FROM definitions WHERE clusteruid = ? AND uid = ?"
+
+// DefinitionSize returns the size of both versions of a definition, in bytes, or [ErrNotFound] if there is none.
+func (s *Store) DefinitionSize(ctx context.Context, clusterUID, uid string) (int64, error) {
+	if !storable(clusterUID, uid) {
+		return 0, fmt.Errorf("read definition: %w", ErrNotFound)
+	}
+	size, err := first(ctx, s.database, definitionSizeQuery, []any{clusterUID, uid}, number)
+	if err != nil {
+		return 0, fmt.Errorf("read size of definition: %w", err)
+	}
+	return size, nil
 }
 
 const definitionQuery = "SELECT type, id, apigroup, apiversion, kind, namespace, name, uid, operation, version, at, previousat, current, previous " +

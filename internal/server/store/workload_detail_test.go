@@ -1,10 +1,13 @@
 package store
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/threeport/threeport-agent/internal/threeport"
 )
@@ -13,6 +16,81 @@ func putObject(t *testing.T, s *Store, instance threeport.Instance, uid string, 
 	t.Helper()
 	mustExec(t, s, `INSERT INTO objects (type, id, key, clusteruid, uid, kind, name, health, since, goneat) VALUES (?, ?, ?, 'uid-a', ?, 'Pod', ?, 'Healthy', 1, ?)`,
 		instance.Type, int64(instance.ID), uid, uid, uid, goneAt)
+}
+
+// readDetail reads a workload with its whole tree.
+func readDetail(t *testing.T, s *Store, instance threeport.Instance) (detail threeport.WorkloadDetail) {
+	t.Helper()
+	tree, err := s.Workload(t.Context(), instance)
+	if err != nil {
+		t.Fatal(err)
+	}
+	detail.Workload = tree.Workload
+	for {
+		objects, err := tree.Next(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(objects) == 0 {
+			return detail
+		}
+		size := 0
+		for _, object := range objects[:len(objects)-1] {
+			size += objectBytes(object)
+		}
+		if len(objects) > maxChunkRows || size >= maxPageBytes {
+			t.Fatalf("a chunk has %d objects and %d bytes without the last, want at most %d and %d", len(objects), size, maxChunkRows, maxPageBytes)
+		}
+		detail.Objects = append(detail.Objects, objects...)
+	}
+}
+
+// Each object is returned once, in the order of the tree, from chunks that end at a number of rows or of bytes.
+func TestTree_ManyChunks_HaveEachObjectOnce(t *testing.T) {
+	forEachDatabase(t, func(t *testing.T, s *Store) {
+		t.Helper()
+		instance := put(t, s, fixture{id: 1, cluster: "uid-a"}).instance()
+		const small, large = maxChunkRows + 5, 50
+		for i := range small {
+			putObject(t, s, instance, fmt.Sprintf("a-%04d", i), nil)
+		}
+		for i := range large {
+			putObject(t, s, instance, fmt.Sprintf("b-%04d", i), nil)
+			putObject(t, s, instance, fmt.Sprintf("gone-%04d", i), i/2+1)
+		}
+		mustExec(t, s, "UPDATE objects SET cause = ? WHERE uid >= 'b'", strings.Repeat("<", maxMessage))
+		seen := map[string]bool{}
+		var gone []time.Time
+		for _, object := range readDetail(t, s, instance).Objects {
+			if seen[object.Object.UID] {
+				t.Errorf("object %s is returned twice", object.Object.UID)
+			}
+			seen[object.Object.UID] = true
+			if object.Gone != nil {
+				gone = append(gone, *object.Gone)
+			} else if len(gone) > 0 {
+				t.Errorf("object %s follows a deleted one", object.Object.UID)
+			}
+		}
+		if len(seen) != small+2*large || len(gone) != large {
+			t.Errorf("%d objects, of them %d deleted, want %d and %d", len(seen), len(gone), small+2*large, large)
+		}
+		if !slices.IsSortedFunc(gone, func(a, b time.Time) int { return b.Compare(a) }) {
+			t.Errorf("the deleted objects are not in the order of their deletion, newest first: %v", gone)
+		}
+	})
+}
+
+func TestJSONBytes_IsAtLeastTheSizeAsJSON(t *testing.T) {
+	for _, text := range []string{"", "plain", "<>&", "\"\\", "\x00\n\x1f\x7f", "\u2028\u2029", "Grüße 日本 😀", strings.Repeat("<", 1000)} {
+		body, err := json.Marshal(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := jsonBytes(text); got < len(body) || got > 2*len(body) {
+			t.Errorf("%q has %d bytes as JSON, estimated %d", text, len(body), got)
+		}
+	}
 }
 
 func TestWorkload_ReturnsTree(t *testing.T) {
@@ -28,10 +106,7 @@ func TestWorkload_ReturnsTree(t *testing.T) {
 		mustExec(t, s, `INSERT INTO definitions (clusteruid, uid, type, id, kind, name, operation, version, at) VALUES
 			('uid-a', 'a', 'WorkloadInstance', 1, 'Pod', 'a', 'ADDED', 1, 1), ('uid-other', 'b', 'WorkloadInstance', 1, 'Pod', 'b', 'ADDED', 1, 1)`)
 
-		detail, err := s.Workload(t.Context(), instance)
-		if err != nil {
-			t.Fatal(err)
-		}
+		detail := readDetail(t, s, instance)
 		var got []string
 		for _, object := range detail.Objects {
 			got = append(got, fmt.Sprintf("%s defined=%t gone=%t", object.Object.UID, object.Defined, object.Gone != nil))
@@ -50,9 +125,9 @@ func TestWorkload_ObjectHasAllFields(t *testing.T) {
 		putObject(t, s, instance, "a", nil)
 		mustExec(t, s, `UPDATE objects SET apigroup = 'apps', apiversion = 'v1', namespace = 'app', owner = 'o', listed = TRUE,
 			resourceinstanceid = ?, state = 'Present', health = 'Down', reason = 'r', cause = 'c', since = ?`, int64(1<<60), noon.UnixMicro())
-		detail, err := s.Workload(t.Context(), instance)
-		if err != nil || len(detail.Objects) != 1 {
-			t.Fatal(detail, err)
+		detail := readDetail(t, s, instance)
+		if len(detail.Objects) != 1 {
+			t.Fatal(detail)
 		}
 		got := detail.Objects[0]
 		if !got.Since.Equal(noon) {
@@ -75,10 +150,7 @@ func TestWorkload_DeletedObjects_AreLimited(t *testing.T) {
 	for i := range maxDeletedObjects + 5 {
 		putObject(t, s, instance, fmt.Sprintf("pod-%d", i), i+1)
 	}
-	detail, err := s.Workload(t.Context(), instance)
-	if err != nil {
-		t.Fatal(err)
-	}
+	detail := readDetail(t, s, instance)
 	newest := fmt.Sprintf("pod-%d", maxDeletedObjects+4)
 	if len(detail.Objects) != maxDeletedObjects || detail.Objects[0].Object.UID != newest {
 		t.Errorf("got %d objects beginning with %s; want %d beginning with %s", len(detail.Objects), detail.Objects[0].Object.UID, maxDeletedObjects, newest)

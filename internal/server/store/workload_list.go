@@ -115,7 +115,7 @@ func scanWorkload(scan scanner) (*workloadRow, error) {
 // workloadBytes is about the size of a workload in an answer.
 func workloadBytes(row *workloadRow) int {
 	const others = 512 // the names of the fields, and the values with small limits
-	return others + len(row.Name) + len(row.Said) + len(row.Reason) + len(row.Cause)
+	return others + jsonBytes(row.Name, row.Said, row.Reason, row.Cause)
 }
 
 // Workloads returns a page of workloads. A page ends after maxPageBytes, also with fewer than q.Size workloads. The error is that of Validate for an invalid query.
