@@ -32,23 +32,33 @@ func parse(t *testing.T, args ...string) *options {
 
 func TestMetricsOptions_IsSecure(t *testing.T) {
 	for _, tt := range []struct {
-		reason string
-		args   []string
-		want   bool
+		reason, address, secure string // an empty flag is not given
+		want                    bool
 	}{
-		{"default", nil, true},
-		{"the shipped address", []string{"--metrics-bind-address=:8080"}, true},
-		{"an address of the pod", []string{"--metrics-bind-address=10.0.0.1:8080"}, true},
-		{"all addresses of IPv6", []string{"--metrics-bind-address=[::]:8080"}, true},
-		{"a name that may have any address", []string{"--metrics-bind-address=example.com:8080"}, true},
-		{"the loopback address of earlier installations", []string{"--metrics-bind-address=127.0.0.1:8080"}, false},
-		{"another loopback address", []string{"--metrics-bind-address=127.1.2.3:8080"}, false},
-		{"the loopback address of IPv6", []string{"--metrics-bind-address=[::1]:8080"}, false},
-		{"localhost", []string{"--metrics-bind-address=localhost:8080"}, false},
-		{"loopback, explicit", []string{"--metrics-bind-address=127.0.0.1:8080", "--metrics-secure"}, true},
-		{"other address, explicit", []string{"--metrics-bind-address=:8080", "--metrics-secure=false"}, false},
+		{reason: "default", want: true},
+		{reason: "the shipped address", address: ":8080", want: true},
+		{reason: "an address of the pod", address: "10.0.0.1:8080", want: true},
+
+		{reason: "all addresses of IPv6", address: "[::]:8080", want: true},
+		{reason: "a name that may have any address", address: "example.com:8080", want: true},
+
+		{reason: "the loopback address of earlier installations", address: "127.0.0.1:8080"},
+		{reason: "another loopback address", address: "127.1.2.3:8080"},
+
+		{reason: "the loopback address of IPv6", address: "[::1]:8080"},
+		{reason: "localhost", address: "localhost:8080"},
+
+		{reason: "loopback, explicit", address: "127.0.0.1:8080", secure: "true", want: true},
+		{reason: "other address, explicit", address: ":8080", secure: "false"},
 	} {
-		o := parse(t, tt.args...)
+		var args []string
+		if tt.address != "" {
+			args = append(args, "--metrics-bind-address="+tt.address)
+		}
+		if tt.secure != "" {
+			args = append(args, "--metrics-secure="+tt.secure)
+		}
+		o := parse(t, args...)
 		if err := o.validate(nil); err != nil {
 			t.Errorf("%s: %v", tt.reason, err)
 		}
