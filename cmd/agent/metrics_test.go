@@ -135,19 +135,17 @@ func TestAuthenticate_InvalidTokens_AreReviewedAtLimitedRate(t *testing.T) {
 	defer server.Close()
 	handler := filtered(t, server.URL)
 	begin := time.Now()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-	defer cancel()
 	var clients sync.WaitGroup
-	for i := range 100 {
+	for i := range 2 * reviewBurst {
 		clients.Go(func() {
-			if status := get(ctx, handler, fmt.Sprintf("invalid-%d", i)); status == http.StatusOK {
+			if status := get(t.Context(), handler, fmt.Sprintf("invalid-%d", i)); status == http.StatusOK {
 				t.Errorf("GET /metrics with an invalid token answers %d", status)
 			}
 		})
 	}
 	clients.Wait()
-	most := reviewBurst + 1 + int64(reviewQPS*time.Since(begin).Seconds())
-	if n := reviews.Load(); n == 0 || n > most {
-		t.Errorf("the API server reviews %d of 100 tokens within %s, want 1 to %d", n, time.Since(begin).Round(time.Millisecond), most)
+	least := (reviewBurst/reviewQPS)*time.Second - 500*time.Millisecond
+	if took := time.Since(begin); took < least || reviews.Load() == 0 {
+		t.Errorf("the API server reviewed %d tokens within %s, want some, and %s or more", reviews.Load(), took, least)
 	}
 }
