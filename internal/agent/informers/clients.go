@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"sync"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -34,6 +35,13 @@ const (
 	clientBurst = 200
 )
 
+// Limits of the look-ups of owners. Everybody who may create objects or Events can cause look-ups, so these do not take
+// part in the limits of other requests.
+const (
+	lookupQPS   = 50
+	lookupBurst = 100
+)
+
 // Clients are the clients of the API server. The typed client reads Events and Pods with protobuf. The metadata client
 // reads the kinds whose metadata alone the agent needs or may read. The dynamic client reads the other kinds.
 type Clients struct {
@@ -41,6 +49,7 @@ type Clients struct {
 	dynamic  dynamic.Interface
 	metadata metadata.Interface
 	secrets  metadata.Interface
+	lookups  *Clients // for look-ups of owners; nil in itself
 
 	mu       sync.Mutex
 	mappings map[schema.GroupVersionKind]mapping // cached answers of discovery
@@ -53,16 +62,26 @@ type mapping struct {
 	watchable  bool // it supports list and watch
 }
 
-// NewClients returns clients that share one connection pool and one rate limit. A half-open connection is closed within 45
+// NewClients returns clients that share one connection pool and, except for look-ups of owners, one rate limit. A half-open connection is closed within 45
 // seconds: client-go pings an HTTP/2 connection after 30 seconds of silence, and waits 15 seconds for the answer. Secrets
 // use connections of their own, see [secretsTimeout].
 func NewClients(config *rest.Config) (*Clients, error) {
-	config = rest.CopyConfig(config)
-	config.RateLimiter = flowcontrol.NewTokenBucketRateLimiter(clientQPS, clientBurst)
 	httpClient, err := rest.HTTPClientFor(config)
 	if err != nil {
 		return nil, fmt.Errorf("connect to the API server: %w", err)
 	}
+	clients, err := newClients(config, httpClient, flowcontrol.NewTokenBucketRateLimiter(clientQPS, clientBurst))
+	if err != nil {
+		return nil, err
+	}
+	clients.lookups, err = newClients(config, httpClient, flowcontrol.NewTokenBucketRateLimiter(lookupQPS, lookupBurst))
+	return clients, err
+}
+
+// newClients returns clients with one rate limit.
+func newClients(config *rest.Config, httpClient *http.Client, limiter flowcontrol.RateLimiter) (*Clients, error) {
+	config = rest.CopyConfig(config)
+	config.RateLimiter = limiter
 	protobuf := rest.CopyConfig(config)
 	protobuf.ContentType = runtime.ContentTypeProtobuf
 	protobuf.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON

@@ -86,7 +86,8 @@ func (s *Informers) EventUIDs() (map[types.UID]struct{}, bool) {
 	return out, true
 }
 
-// EventsAboutUnknownObjects returns the names of the Events about objects of base kinds that the registry does not know.
+// EventsAboutUnknownObjects returns the names of the Events about objects that the registry does not know. An object of a
+// base kind may still arrive, and the look-up of another one may have been postponed. Events about other kinds are left out.
 func (s *Informers) EventsAboutUnknownObjects() []types.NamespacedName {
 	var out []types.NamespacedName
 	for _, i := range s.pool.eventInformers() {
@@ -99,7 +100,11 @@ func (s *Informers) EventsAboutUnknownObjects() []types.NamespacedName {
 				continue // an index that every informer of Events has
 			}
 			for _, obj := range about {
-				if ev, ok := obj.(*corev1.Event); ok && IsBaseKind(observe.InvolvedObject(ev).GroupKind()) {
+				ev, ok := obj.(*corev1.Event)
+				if !ok {
+					continue
+				}
+				if kind := observe.InvolvedObject(ev).GroupKind(); IsBaseKind(kind) || s.lookups.looksUp(kind) {
 					out = append(out, types.NamespacedName{Namespace: ev.Namespace, Name: ev.Name})
 				}
 			}

@@ -110,8 +110,9 @@ func New(config Config, clients *Clients, targets *target.Registry, handler Hand
 		wakeup: make(chan struct{}, 1),
 	}
 	s.lookups = &lookups{
-		targets: targets, clients: clients, follows: s.Follows, done: handler.OwnersResolved,
-		count: metrics.lookups, log: log, queue: worker.NewQueue[target.Identity]("lookups"),
+		targets: targets, clients: clients.lookups, follows: s.Follows, done: handler.OwnersResolved,
+		count: metrics.lookups, postponedCount: metrics.postponedLookups, log: log,
+		queue: worker.NewQueue[target.Identity]("lookups"), pending: map[target.Identity]struct{}{}, limit: maxLookups,
 	}
 	changes := &registrar{targets: targets, tombstones: s.tombstones, lookups: s.lookups, handler: handler}
 	s.pool = newInformerPool(informerFactory{clients, targets.IsListed, config.Redaction}, changes, config.StallTimeout, metrics, log)
@@ -201,7 +202,7 @@ func (s *Informers) Sizes() map[string]int {
 	maps.Copy(out, map[string]int{
 		"current informers": len(s.pool.all((*informer).isCurrent)),
 		"informers":         len(s.pool.all(func(*informer) bool { return true })),
-		"queued lookups":    s.lookups.queue.Len(),
+		"pending lookups":   s.lookups.size(),
 		"fetched objects":   s.fetched.size(),
 	})
 	return out

@@ -24,25 +24,84 @@ type lookups struct {
 	clients *Clients
 	follows func(schema.GroupKind) bool // whether a kind is watched
 	// done is called when the queue is empty. It must not block.
-	done  func()
-	count prometheus.Counter
-	log   logr.Logger
-	queue worker.Queue[target.Identity]
+	done           func()
+	count          prometheus.Counter
+	postponedCount prometheus.Counter
+	log            logr.Logger
+	queue          worker.Queue[target.Identity]
+
+	mu        sync.Mutex
+	pending   map[target.Identity]struct{} // queued, being read, or waiting for a retry
+	limit     int                          // of pending
+	postponed bool                         // a look-up was not added; all are requested again when the queue is empty
 }
 
-// discoveryRetries is how often the kind of an owner is resolved that is not installed: discovery shows a new group some
-// time after the API server serves its first objects.
-const discoveryRetries = 5
+const (
+	// maxLookups is the limit of pending look-ups. Objects and Events may name any number of owners that do not exist.
+	maxLookups = 10_000
+	// discoveryRetries is how often the kind of an owner is resolved that is not installed: discovery shows a new group
+	// some time after the API server serves its first objects.
+	discoveryRetries = 5
+	// readRetries is how often a failed look-up is repeated before others take its place.
+	readRetries = 10
+)
 
-// add queues objects. It skips watched kinds, and Nodes, which have no owners.
+// add queues objects, or postpones them if too many are pending.
 func (l *lookups) add(ids []target.Identity) {
 	for _, id := range ids {
-		if id.UID == "" || id.GroupKind() == (schema.GroupKind{Kind: "Node"}) || l.follows(id.GroupKind()) {
+		if id.UID == "" || !l.looksUp(id.GroupKind()) {
 			continue
 		}
-		if _, known := l.targets.KnownObject(id.UID); !known {
+		if _, known := l.targets.KnownObject(id.UID); !known && l.admit(id) {
 			l.queue.Add(id)
 		}
+	}
+}
+
+// looksUp reports whether objects of a kind are looked up: not those of watched kinds, and not Nodes, which have no owners.
+func (l *lookups) looksUp(kind schema.GroupKind) bool {
+	return kind != (schema.GroupKind{Kind: "Node"}) && !l.follows(kind)
+}
+
+// admit makes an object pending. It returns false if the object is pending already, or is postponed.
+func (l *lookups) admit(id target.Identity) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if _, ok := l.pending[id]; ok {
+		return false
+	}
+	if len(l.pending) >= l.limit {
+		l.postpone()
+		return false
+	}
+	l.pending[id] = struct{}{}
+	return true
+}
+
+// postpone records that the look-ups are to be requested again; with mu held.
+func (l *lookups) postpone() {
+	l.postponed = true
+	l.postponedCount.Inc()
+}
+
+// finish removes an object from the pending ones.
+func (l *lookups) finish(id target.Identity, failed bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.pending, id)
+	if failed {
+		l.postpone()
+	}
+}
+
+// resume requests the owners of all objects again if some were postponed. The Handler requests those of Events.
+func (l *lookups) resume() {
+	l.mu.Lock()
+	postponed := l.postponed
+	l.postponed = false
+	l.mu.Unlock()
+	if postponed {
+		l.add(l.targets.AllUnresolvedOwners())
 	}
 }
 
@@ -55,14 +114,26 @@ func (l *lookups) run(ctx context.Context, workers int) {
 	running.Wait()
 }
 
-// lookUp reads one object. An object that does not exist, or that the agent may not read, is recorded as deleted and
-// without owners, so that it is not read again soon.
+// lookUp processes one object of the queue. After readRetries failures it postpones the object.
 func (l *lookups) lookUp(ctx context.Context, id target.Identity) error {
-	defer func() {
-		if l.queue.Len() == 0 {
-			l.done()
-		}
-	}()
+	err := l.record(ctx, id)
+	retry := err != nil && l.queue.NumRequeues(id) < readRetries
+	if !retry {
+		l.finish(id, err != nil)
+	}
+	if l.queue.Len() == 0 {
+		l.resume()
+		l.done()
+	}
+	if retry {
+		return err
+	}
+	return nil
+}
+
+// record reads one object, and records it in the registry. An object that does not exist, or that the agent may not read,
+// is recorded as deleted and without owners, so that it is not read again soon.
+func (l *lookups) record(ctx context.Context, id target.Identity) error {
 	if _, known := l.targets.KnownObject(id.UID); known {
 		return nil
 	}
@@ -112,4 +183,11 @@ func (l *lookups) readAs(ctx context.Context, id target.Identity, cached bool) (
 	found := objectOf(id.GroupKind(), o)
 	found.LookedUp = time.Now()
 	return found, nil
+}
+
+// size returns the number of pending look-ups, for tests that look for leaks.
+func (l *lookups) size() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.pending)
 }

@@ -4,11 +4,12 @@ import "github.com/prometheus/client_golang/prometheus"
 
 // Metrics counts the cost of the informers.
 type Metrics struct {
-	watches     *prometheus.GaugeVec
-	watchErrors *prometheus.CounterVec
-	stalls      *prometheus.CounterVec
-	fetches     prometheus.Counter
-	lookups     prometheus.Counter
+	watches          *prometheus.GaugeVec
+	watchErrors      *prometheus.CounterVec
+	stalls           *prometheus.CounterVec
+	fetches          prometheus.Counter
+	lookups          prometheus.Counter
+	postponedLookups prometheus.Counter
 }
 
 // NewMetrics registers the metrics of the informers.
@@ -34,7 +35,11 @@ func NewMetrics(registry prometheus.Registerer) *Metrics {
 			Name: "threeport_agent_owner_lookups_total",
 			Help: "Reads of owners whose kinds are not watched.",
 		}),
+		postponedLookups: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "threeport_agent_owner_lookups_postponed_total",
+			Help: "Reads of owners that were postponed because too many others were pending, or because they failed repeatedly.",
+		}),
 	}
-	registry.MustRegister(m.watches, m.watchErrors, m.stalls, m.fetches, m.lookups)
+	registry.MustRegister(m.watches, m.watchErrors, m.stalls, m.fetches, m.lookups, m.postponedLookups)
 	return m
 }

@@ -40,6 +40,24 @@ func (r *Registry) OwnerPath(uid types.UID, owner Ref) []Identity {
 func (r *Registry) UnresolvedOwners(id Identity) []Identity {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
+	return r.unresolvedOwners(id)
+}
+
+// AllUnresolvedOwners returns the [Registry.UnresolvedOwners] of all existing objects. An owner of several is repeated.
+func (r *Registry) AllUnresolvedOwners() []Identity {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	var unresolved []Identity
+	for _, n := range r.graph.nodes {
+		if n.deletedAt.IsZero() {
+			unresolved = append(unresolved, r.unresolvedOwners(n.Identity)...)
+		}
+	}
+	return unresolved
+}
+
+// unresolvedOwners implements UnresolvedOwners; with mu held.
+func (r *Registry) unresolvedOwners(id Identity) []Identity {
 	if r.listed[id.Ref] != nil {
 		return nil
 	}
