@@ -3,7 +3,6 @@ package server
 import (
 	"context"
 	"fmt"
-	"io"
 	"net/http"
 	"sync"
 	"time"
@@ -17,7 +16,7 @@ const (
 	readyMaxAge = time.Second
 )
 
-// probes answers the probes of Kubernetes. It is safe for concurrent use.
+// probes answers the probes of Kubernetes, without a body if all is well: see package auth. It is safe for concurrent use.
 type probes struct {
 	database interface {
 		Ping(ctx context.Context) error
@@ -31,7 +30,7 @@ type probes struct {
 
 // alive answers that the server runs, with or without its database: a restart of the server would only prolong an outage of
 // the database.
-func (*probes) alive(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "ok\n") }
+func (*probes) alive(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) }
 
 // ready answers whether the server can do its work, which needs the database.
 func (p *probes) ready(w http.ResponseWriter, req *http.Request) {
@@ -40,7 +39,7 @@ func (p *probes) ready(w http.ResponseWriter, req *http.Request) {
 		http.Error(w, "the database does not answer", http.StatusServiceUnavailable)
 		return
 	}
-	_, _ = io.WriteString(w, "ok\n")
+	w.WriteHeader(http.StatusOK)
 }
 
 // ping pings the database, unless that was done less than readyMaxAge ago. One request pings and the others wait for its

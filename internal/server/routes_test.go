@@ -81,8 +81,8 @@ func TestRoutes_Answers(t *testing.T) {
 		code         int
 		has          string
 	}{
-		{method: "GET", path: "/healthz", code: 200, has: "ok\n"},
-		{method: "GET", path: "/readyz", code: 200, has: "ok\n"},
+		{method: "GET", path: "/healthz", code: 200},
+		{method: "GET", path: "/readyz", code: 200},
 		{method: "GET", path: "/", code: 200, has: "<!doctype html>"},
 		{method: "GET", path: "/workloads/WorkloadInstance/1", code: 200, has: "<!doctype html>"},
 		{method: "GET", path: "/unknown", code: 404, has: "{\"message\":\"Not Found\"}\n"},

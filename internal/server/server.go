@@ -25,6 +25,10 @@ const drainTimeout = 10 * time.Second
 // maxHeader bounds the headers of a request, in bytes. Everyone who reaches the port can make the server hold them.
 const maxHeader = 16 << 10
 
+// maxStreams bounds the concurrent requests of an HTTP/2 connection. Each holds its headers and a goroutine until the client has
+// read the answer, without a credential too.
+const maxStreams = 32
+
 // Server serves the API on a port. Make one with [New] and call [Server.Run] once.
 type Server struct {
 	config Config
@@ -96,6 +100,7 @@ func newHTTPServer(log *slog.Logger) *http.Server {
 		WriteTimeout:      writeTimeout,
 		IdleTimeout:       idleTimeout,
 		MaxHeaderBytes:    maxHeader,
+		HTTP2:             &http.HTTP2Config{MaxConcurrentStreams: maxStreams},
 		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelWarn),
 	}
 }

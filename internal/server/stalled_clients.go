@@ -19,7 +19,11 @@ type stallHandler struct {
 }
 
 func (h *stallHandler) ServeHTTP(w http.ResponseWriter, req *http.Request) {
-	h.Handler.ServeHTTP(&pieceWriter{ResponseWriter: w, timeout: h.timeout, end: time.Now().Add(writeTimeout)}, req)
+	pieces := &pieceWriter{ResponseWriter: w, timeout: h.timeout, end: time.Now().Add(writeTimeout)}
+	h.Handler.ServeHTTP(pieces, req)
+	if !pieces.ownDeadlines { // of a short answer, which is written after the handler
+		_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(h.timeout))
+	}
 }
 
 // pieceWriter writes in pieces with a deadline for each. A handler that sets a write deadline, such as that of a stream, sets all

@@ -8,6 +8,8 @@ import (
 	"net/http"
 	"time"
 
+	"golang.org/x/sync/semaphore"
+
 	"github.com/threeport/threeport-agent/internal/server/auth/openid"
 )
 
@@ -19,13 +21,15 @@ type Authenticator struct {
 	log    *slog.Logger
 	now    func() time.Time
 
-	origins  *http.CrossOriginProtection
-	cache    *tokenCache
-	usage    *usageTracker
-	limits   limits
-	signOn   *openid.Provider // nil without single sign-on
-	writes   *writeQueue
-	auditLog *auditLog
+	origins *http.CrossOriginProtection
+	cache   *tokenCache
+	usage   *usageTracker
+	limits  limits
+	// unauthenticated has a place for each request without a principal.
+	unauthenticated *semaphore.Weighted
+	signOn          *openid.Provider // nil without single sign-on
+	writes          *writeQueue
+	auditLog        *auditLog
 }
 
 // limits are the rate limits of requests, of failed log-ins, and of records of reads and refusals.
@@ -43,9 +47,10 @@ func newAuthenticator(s Store, config Config, log *slog.Logger, now func() time.
 	}
 	a := &Authenticator{
 		config: config, store: s, log: log, now: now,
-		origins: http.NewCrossOriginProtection(),
-		cache:   newTokenCache(),
-		usage:   newUsageTracker(),
+		origins:         http.NewCrossOriginProtection(),
+		cache:           newTokenCache(),
+		usage:           newUsageTracker(),
+		unauthenticated: semaphore.NewWeighted(maxUnauthenticated),
 		limits: limits{
 			agents:      newRateLimiters(config.AgentRate),
 			viewers:     newRateLimiters(config.ViewerRate),
@@ -99,17 +104,17 @@ func (a *Authenticator) Middleware(rules []Rule, next http.Handler) http.Handler
 	mux := rulesMux(rules)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if err := cmp.Or(a.checkHost(r), a.checkOrigin(r)); err != nil {
-			a.writeError(w, r, err)
+			a.serveUnauthenticated(w, r, func() { a.writeError(w, r, err) })
 			return
 		}
 		if a.isPublic(r) {
-			next.ServeHTTP(w, r)
+			a.serveUnauthenticated(w, r, func() { next.ServeHTTP(w, r) })
 			return
 		}
 		p, err := a.authenticate(r)
 		if err != nil {
 			a.recordUnauthenticated(r, p, err)
-			a.writeError(w, r, err)
+			a.serveUnauthenticated(w, r, func() { a.writeError(w, r, err) })
 			return
 		}
 		a.serveRecorded(w, r, p, ruleFor(mux, r), next)

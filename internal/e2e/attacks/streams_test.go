@@ -1,0 +1,105 @@
+package attacks
+
+import (
+	"bytes"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"path/filepath"
+	"sync"
+	"testing"
+
+	"golang.org/x/net/http2"
+	"golang.org/x/net/http2/hpack"
+)
+
+// Clients without a credential send requests with many headers over HTTP/2, and give the server no window for the answers.
+func TestMemory_ClientsWithoutCredential_ReadNoAnswers(t *testing.T) {
+	a := newAPI(t, "sqlite:"+filepath.Join(t.TempDir(), "controlplane.db"))
+	a.start()
+	var attempts [][]byte
+	for _, path := range []string{"/login", "/v0/workloads", "/page/none"} {
+		sent, err := requestsWithoutWindow(path, 100, 400)
+		a.must(err)
+		attempts = append(attempts, sent)
+	}
+	var clients sync.WaitGroup
+	for i := range 120 {
+		clients.Go(func() {
+			if err := a.holdAnswers(attempts[i%len(attempts)]); err != nil {
+				t.Errorf("connection %d: %v", i, err)
+			}
+		})
+	}
+	clients.Wait()
+	if code, _, err := a.request(t.Context(), "", http.MethodGet, "/healthz", http.NoBody); err != nil || code != http.StatusOK {
+		t.Errorf("/healthz during the attack: %d, %v, want %d", code, err, http.StatusOK)
+	}
+	a.expectAlive()
+}
+
+// requestsWithoutWindow encodes an HTTP/2 connection with requests, a ping, and no window for the answers.
+func requestsWithoutWindow(path string, requests, headers int) ([]byte, error) {
+	var sent, block bytes.Buffer
+	sent.WriteString(http2.ClientPreface)
+	framer, encoder := http2.NewFramer(&sent, nil), hpack.NewEncoder(&block)
+	err := framer.WriteSettings(http2.Setting{ID: http2.SettingInitialWindowSize, Val: 0})
+	for i := range requests {
+		block.Reset()
+		for _, field := range requestFields(path, headers) {
+			err = errors.Join(err, encoder.WriteField(field))
+		}
+		err = errors.Join(err, framer.WriteHeaders(http2.HeadersFrameParam{
+			StreamID: uint32(2*i + 1), BlockFragment: block.Bytes(), EndHeaders: true, EndStream: true,
+		}))
+	}
+	err = errors.Join(err, framer.WritePing(false, [8]byte{}))
+	return sent.Bytes(), err
+}
+
+// holdAnswers opens a connection until the end of the test. It returns when the server has received the requests, or has ended
+// the connection because of too many.
+func (a *api) holdAnswers(sent []byte) error {
+	to, err := url.Parse(a.url)
+	if err != nil {
+		return err
+	}
+	dialer := tls.Dialer{Config: &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"h2"}}} //nolint:gosec // only this process serves the port
+	connection, err := dialer.DialContext(a.Context(), "tcp", to.Host)
+	if err != nil {
+		return err
+	}
+	a.Cleanup(func() { _ = connection.Close() })
+	written := make(chan struct{})
+	go func() { // the server answers meanwhile
+		defer close(written)
+		_, _ = connection.Write(sent) // fails if the server ends the connection
+	}()
+	defer func() { <-written }()
+	for framer := http2.NewFramer(io.Discard, connection); ; {
+		frame, err := framer.ReadFrame()
+		if err != nil {
+			return nil //nolint:nilerr // the server has ended the connection
+		}
+		if ping, ok := frame.(*http2.PingFrame); ok && ping.IsAck() {
+			return nil
+		}
+	}
+}
+
+// requestFields are the headers of a request with many small ones.
+func requestFields(path string, headers int) []hpack.HeaderField {
+	fields := []hpack.HeaderField{
+		{Name: ":method", Value: http.MethodGet},
+		{Name: ":scheme", Value: "https"},
+		{Name: ":authority", Value: "localhost"},
+		{Name: ":path", Value: path},
+	}
+	for i := range headers {
+		fields = append(fields, hpack.HeaderField{Name: fmt.Sprintf("x%x", i)})
+	}
+	return fields
+}
