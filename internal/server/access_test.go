@@ -230,6 +230,40 @@ func TestAudit_ObjectsReadsAndRefusals(t *testing.T) {
 	})
 }
 
+// A viewer can send reads of objects that do not exist as fast as the network allows.
+func TestAudit_FloodOfFailedReads_HidesNothing(t *testing.T) {
+	s := startTLS(t, "sqlite:"+filepath.Join(t.TempDir(), "rows.db"), func(c *Config) {
+		c.Access.ViewerRate = auth.Rate{PerSecond: 1, Burst: 50}
+	})
+	admin := s.token(t, "--role=admin", "--name=root")
+	viewer := s.token(t, "--role=viewer", "--name=jane")
+	var flood sync.WaitGroup
+	for i := range 8 {
+		flood.Go(func() {
+			for j := range 50 {
+				s.send(t, viewer, "GET", fmt.Sprintf("/v0/clusters/x/objects/%d-%d", i, j), "")
+			}
+		})
+	}
+	const tokens = 10
+	for i := range tokens {
+		s.send(t, admin, "POST", "/v0/tokens", fmt.Sprintf(`{"name":"bob-%d","role":"viewer"}`, i))
+	}
+	flood.Wait()
+	created := 0
+	for _, line := range s.auditRecords(t) {
+		switch {
+		case strings.HasPrefix(line, "token:root POST /v0/tokens 201"):
+			created++
+		case strings.HasPrefix(line, "token:jane"):
+			t.Errorf("the audit log has the record %s, want none of failed reads", line)
+		}
+	}
+	if created != tokens {
+		t.Errorf("the audit log has %d records of %d created tokens", created, tokens)
+	}
+}
+
 // Requests of callers without a valid credential are free of charge for them, so they must cost the database no write.
 func TestServer_UnknownCallers_WriteNothing(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "rows.db")
