@@ -23,6 +23,7 @@ func (s *Store) Apply(ctx context.Context, set threeport.ReportSet) (threeport.R
 	if err := validateSet(set); err != nil {
 		return threeport.ReportSetAnswer{}, err
 	}
+	set.Agent.ClusterName = cleanName(set.Agent.ClusterName)
 	answer := threeport.ReportSetAnswer{Items: make([]threeport.ReportAnswer, len(set.Reports))}
 	if err := s.applyItems(ctx, &set.Agent, validItems(set.Reports, answer.Items, time.Now())); err != nil {
 		return threeport.ReportSetAnswer{}, fmt.Errorf("apply report set: %w", err)
