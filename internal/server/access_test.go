@@ -407,11 +407,12 @@ func TestReportSets_ClusterNames(t *testing.T) {
 			{reason: "a token that fixes the name", cluster: "c", name: "test", fixed: "PROD", want: "a=prod b=test c=PROD"},
 			{reason: "a token that fixes the name, without a reported one", cluster: "c", want: "a=prod b=test c=PROD"},
 			{reason: "the cluster that had the name first", cluster: "a", name: "prod", want: "a=prod (a) b=test c=PROD"},
-			{reason: "the name of another cluster with spaces around", cluster: "b", name: " prod\u00a0", want: "a=prod (a) b=prod (b) c=PROD"},
-			{reason: "the name of another cluster with invisible characters", cluster: "b", name: "\u202epro\u200b\u009bd", want: "a=prod (a) b=prod (b) c=PROD"},
+			// Names that look like another one.
+			{reason: "spaces around the name of another cluster", cluster: "b", name: " prod\u00a0", want: "a=prod (a) b=prod (b) c=PROD"},
+			{reason: "invisible characters in the name of another cluster", cluster: "b", name: "\u202epro\u200b\u009bd", want: "a=prod (a) b=prod (b) c=PROD"},
 			{reason: "words", cluster: "b", name: "two \t words", want: "a=prod (a) b=two words c=PROD"},
 			{reason: "a letter that looks the same", cluster: "b", name: "pr\u043ed", want: "a=prod (a) b=pr\u043ed (b) c=PROD"},
-			{reason: "a letter that is the same in another case", cluster: "b", name: "\u212aind", want: "a=prod (a) b=\u212aind (b) c=PROD"},
+			{reason: "a letter of K in another case", cluster: "b", name: "\u212aind", want: "a=prod (a) b=\u212aind (b) c=PROD"},
 			{reason: "no visible character", cluster: "b", name: "\u200b ", want: "a=prod (a) b=\u212aind (b) c=PROD"},
 		} {
 			if tc.fixed != "" {
