@@ -149,18 +149,45 @@ func wrap(text string, width int) []string {
 	return lines
 }
 
-// writeJSON writes a value as one line.
+// writeJSON writes a value as one line. Characters that could steer a terminal are escaped.
 func writeJSON(out io.Writer, value any) error {
-	encoder := json.NewEncoder(out)
+	var text bytes.Buffer
+	encoder := json.NewEncoder(&text)
 	encoder.SetEscapeHTML(false)
-	return encoder.Encode(value)
+	if err := encoder.Encode(value); err != nil {
+		return err
+	}
+	_, err := io.WriteString(out, escapeSteering(text.String()))
+	return err
 }
 
-// writeYAML writes a value as a document.
+// escapeSteering escapes the characters of a JSON text that could steer a terminal and that the encoder leaves: DEL, the C1 control
+// characters and those of bidirectional text. They occur in strings only.
+func escapeSteering(text string) string {
+	var escaped strings.Builder
+	for _, r := range text {
+		if r >= 0x7f && (unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r)) {
+			fmt.Fprintf(&escaped, `\u%04x`, r)
+			continue
+		}
+		escaped.WriteRune(r)
+	}
+	return escaped.String()
+}
+
+// writeYAML writes a value as a document. Characters that could steer a terminal are escaped. [yaml.Marshal] fails because of them:
+// it reads the value's JSON text.
 func writeYAML(out io.Writer, value any) error {
-	data, err := yaml.Marshal(value)
+	var text bytes.Buffer
+	if err := writeJSON(&text, value); err != nil {
+		return err
+	}
+	data, err := yaml.JSONToYAML(text.Bytes())
 	if err != nil {
 		return err
+	}
+	if bytes.ContainsFunc(data, func(r rune) bool { return unicode.Is(unicode.Bidi_Control, r) }) {
+		data = text.Bytes() // JSON is YAML, and has the escapes that plain scalars of YAML do not have
 	}
 	_, err = out.Write(append([]byte("---\n"), bytes.TrimPrefix(data, []byte("---\n"))...))
 	return err

@@ -1,8 +1,13 @@
 package kubectl
 
 import (
+	"bytes"
+	"io"
 	"slices"
 	"testing"
+	"unicode"
+
+	"sigs.k8s.io/yaml"
 )
 
 func TestWrap(t *testing.T) {
@@ -24,5 +29,25 @@ func TestWrap(t *testing.T) {
 				t.Errorf("got %q, want %q", got, tt.want)
 			}
 		})
+	}
+}
+
+func TestWriteJSONAndYAML_TerminalSequences_AreEscaped(t *testing.T) {
+	for _, text := range []string{"a\x1b[2J\u009b2J\x7f\u0085é", "a\u061c\u200e\u202e\u2066b", "a\u009b\u202e" + `"\u202e`} {
+		for name, write := range map[string]func(io.Writer, any) error{"JSON": writeJSON, "YAML": writeYAML} {
+			var out bytes.Buffer
+			if err := write(&out, map[string]string{"cause": text}); err != nil {
+				t.Fatalf("%s of %q: %v", name, text, err)
+			}
+			for _, r := range out.String() {
+				if r != '\n' && (unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r)) {
+					t.Errorf("%s of %q: the output %q has the character %U", name, text, out.String(), r)
+				}
+			}
+			var got map[string]string
+			if err := yaml.Unmarshal(out.Bytes(), &got); err != nil || got["cause"] != text {
+				t.Errorf("%s of %q: the output is read as %q (%v)", name, text, got["cause"], err)
+			}
+		}
 	}
 }

@@ -232,6 +232,40 @@ func TestAudit_ObjectsReadsAndRefusals(t *testing.T) {
 	})
 }
 
+// A viewer can send reads of objects that do not exist as fast as the network allows.
+func TestAudit_FloodOfFailedReads_HidesNothing(t *testing.T) {
+	s := startTLS(t, "sqlite:"+filepath.Join(t.TempDir(), "rows.db"), func(c *Config) {
+		c.Access.ViewerRate = auth.Rate{PerSecond: 1, Burst: 50}
+	})
+	admin := s.token(t, "--role=admin", "--name=root")
+	viewer := s.token(t, "--role=viewer", "--name=jane")
+	var flood sync.WaitGroup
+	for i := range 8 {
+		flood.Go(func() {
+			for j := range 50 {
+				s.send(t, viewer, "GET", fmt.Sprintf("/v0/clusters/x/objects/%d-%d", i, j), "")
+			}
+		})
+	}
+	const tokens = 10
+	for i := range tokens {
+		s.send(t, admin, "POST", "/v0/tokens", fmt.Sprintf(`{"name":"bob-%d","role":"viewer"}`, i))
+	}
+	flood.Wait()
+	created := 0
+	for _, line := range s.auditRecords(t) {
+		switch {
+		case strings.HasPrefix(line, "token:root POST /v0/tokens 201"):
+			created++
+		case strings.HasPrefix(line, "token:jane"):
+			t.Errorf("the audit log has the record %s, want none of failed reads", line)
+		}
+	}
+	if created != tokens {
+		t.Errorf("the audit log has %d records of %d created tokens", created, tokens)
+	}
+}
+
 // Requests of callers without a valid credential are free of charge for them, so they must cost the database no write.
 func TestServer_UnknownCallers_WriteNothing(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "rows.db")
@@ -373,6 +407,13 @@ func TestReportSets_ClusterNames(t *testing.T) {
 			{reason: "a token that fixes the name", cluster: "c", name: "test", fixed: "PROD", want: "a=prod b=test c=PROD"},
 			{reason: "a token that fixes the name, without a reported one", cluster: "c", want: "a=prod b=test c=PROD"},
 			{reason: "the cluster that had the name first", cluster: "a", name: "prod", want: "a=prod (a) b=test c=PROD"},
+			// Names that look like another one.
+			{reason: "spaces around the name of another cluster", cluster: "b", name: " prod\u00a0", want: "a=prod (a) b=prod (b) c=PROD"},
+			{reason: "invisible characters in the name of another cluster", cluster: "b", name: "\u202epro\u200b\u009bd", want: "a=prod (a) b=prod (b) c=PROD"},
+			{reason: "words", cluster: "b", name: "two \t words", want: "a=prod (a) b=two words c=PROD"},
+			{reason: "a letter that looks the same", cluster: "b", name: "pr\u043ed", want: "a=prod (a) b=pr\u043ed (b) c=PROD"},
+			{reason: "a letter of K in another case", cluster: "b", name: "\u212aind", want: "a=prod (a) b=\u212aind (b) c=PROD"},
+			{reason: "no visible character", cluster: "b", name: "\u200b ", want: "a=prod (a) b=\u212aind (b) c=PROD"},
 		} {
 			if tc.fixed != "" {
 				tokens[tc.cluster] = s.token(t, "--role=agent", "--name=fixed", "--cluster="+tc.cluster, "--cluster-name="+tc.fixed)

@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"errors"
 	"net/http"
 
 	"github.com/threeport/threeport-agent/internal/server/auth"
@@ -52,8 +53,9 @@ func (v *v0API) authorize(ctx context.Context, r *store.Resource, set []any, row
 }
 
 // authorizeList refuses a list before it is read, unless the agent may access every row of it: the total and the rows of
-// other pages would reveal them. So an agent lists by an instance or a resource, or asks for one Event by its UID.
-func (v *v0API) authorizeList(ctx context.Context, r *store.Resource, selection store.Selection) error {
+// other pages would reveal them. So an agent lists by an instance or a resource, or asks for one Event by its UID. A list by the UID
+// of a foreign Event is empty, as if the Event did not exist: a refusal would reveal that it does.
+func (v *v0API) authorizeList(ctx context.Context, r *store.Resource, selection *store.Selection) error {
 	if auth.PrincipalFrom(ctx).Role != auth.RoleAgent {
 		return nil
 	}
@@ -80,9 +82,23 @@ func (v *v0API) authorizeList(ctx context.Context, r *store.Resource, selection 
 		if err != nil {
 			return err
 		}
-		return v.authorize(ctx, r, nil, rows...)
+		err = v.authorize(ctx, r, nil, rows...)
+		if isRefused(err) {
+			selection.Filters = append(selection.Filters, store.Filter{Field: f.Field, Value: ""}) // no row has both UIDs
+			return nil
+		}
+		return err
 	}
 	return &httpError{http.StatusForbidden, "an agent lists rows of one instance or one resource, or an Event by its UID: add such a filter"}
+}
+
+// isRefused reports whether an error denies access to a row, or to one of a missing instance.
+func isRefused(err error) bool {
+	if refused, ok := errors.AsType[*httpError](err); ok {
+		return refused.code == http.StatusForbidden || refused.code == http.StatusNotFound
+	}
+	refused, ok := errors.AsType[*auth.Problem](err)
+	return ok && (refused.Status == http.StatusForbidden || refused.Status == http.StatusNotFound)
 }
 
 // ownersOf returns the instances that own a row: the row itself if it is an instance, those that it names, and the one of

@@ -3,6 +3,7 @@ package server
 import (
 	"fmt"
 	"net/http"
+	"strings"
 	"testing"
 )
 
@@ -28,10 +29,10 @@ func TestV0_AgentLists_OwnRowsOnly(t *testing.T) {
 		{query: fmt.Sprintf("workloadresourceinstanceid=%d&page=9", owned.resource), own: 200, other: 403},
 		{query: "helmworkloadinstanceid=1", own: 404, other: 404},
 		{query: "workloadresourceinstanceid=1", own: 404, other: 404},
-		{query: "runtimeeventuid=owned", own: 200, other: 403},
-		{query: "runtimeeventuid=owned&page=9", own: 200, other: 403},
-		{query: "runtimeeventuid=owned&message=other", own: 200, other: 403},
-		{query: "runtimeeventuid=free", own: 403, other: 403},
+		{query: "runtimeeventuid=owned", own: 200, other: 200},
+		{query: "runtimeeventuid=owned&page=9", own: 200, other: 200},
+		{query: "runtimeeventuid=owned&message=other", own: 200, other: 200},
+		{query: "runtimeeventuid=free", own: 200, other: 200},
 		{query: "runtimeeventuid=none", own: 200, other: 200},
 	} {
 		for reason, asked := range map[string]struct {
@@ -42,5 +43,24 @@ func TestV0_AgentLists_OwnRowsOnly(t *testing.T) {
 				t.Errorf("%q by %s: %d, want %d", tc.query, reason, code, asked.want)
 			}
 		}
+	}
+}
+
+// The answers for a foreign and for an unknown UID are the same, so that an agent cannot find out which Events exist.
+func TestV0_AgentListsForeignEvent_LooksUnknown(t *testing.T) {
+	n := newTwoClusters(t)
+	n.claim(n.createRows("owned"))
+	list := func(bearer, query string) string {
+		got := send(t, n.client, http.MethodGet, n.url+"/v0/workload-events?"+query, asJSON("Authorization", bearer), nil)
+		return fmt.Sprint(got.code, " ", got.body)
+	}
+	for _, more := range []string{"", "&page=9", "&size=-1", "&message=m"} {
+		foreign, unknown := list(n.other, "runtimeeventuid=owned"+more), list(n.other, "runtimeeventuid=none"+more)
+		if foreign != unknown {
+			t.Errorf("with %q, a foreign UID is answered %s, an unknown one %s", more, foreign, unknown)
+		}
+	}
+	if got := list(n.own, "runtimeeventuid=owned"); !strings.Contains(got, `"RuntimeEventUID":"owned"`) {
+		t.Errorf("the agent of the cluster reads %s, want its Event", got)
 	}
 }

@@ -13,7 +13,7 @@ func (v *v0API) list(req *v0Request) error {
 	if err != nil {
 		return err
 	}
-	if err := v.authorizeList(req.Context(), req.resource, selection); err != nil {
+	if err := v.authorizeList(req.Context(), req.resource, &selection); err != nil {
 		return err
 	}
 	chunk, release, err := v.acquireList(req, selection)

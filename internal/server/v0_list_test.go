@@ -197,3 +197,23 @@ func TestV0_BodyBeyondTheAgentsLimit_IsAnsweredWith413(t *testing.T) {
 	n.expectCode(http.StatusOK, n.own, http.MethodPatch, resource, `{"RuntimeDefinition":"`+strings.Repeat("x", 4<<20-2)+`"}`)
 	n.expectCode(http.StatusBadRequest, n.own, http.MethodPatch, resource, `{"RuntimeDefinition":"`+strings.Repeat("x", 4<<20-1)+`"}`)
 }
+
+// The order of the keys of a map is random, so each list is read several times.
+func TestV0_List_SameFilterInDifferentCase_IsDeterministic(t *testing.T) {
+	n := newTwoClusters(t)
+	first, second := n.createRows("first"), n.createRows("second")
+	for _, tc := range []struct {
+		reason, keys string
+		want         int64
+	}{
+		{reason: "the key in lower case counts", keys: "WorkloadInstanceID=%[2]d&workloadinstanceid=%[1]d", want: first.event},
+		{reason: "the first key in the order of bytes counts", keys: "workloadInstanceID=%[2]d&WorkloadInstanceID=%[1]d", want: first.event},
+	} {
+		for range 30 {
+			code, id := n.request(n.admin, http.MethodGet, "workload-events?"+fmt.Sprintf(tc.keys, first.instance, second.instance), "")
+			if code != http.StatusOK || id != tc.want {
+				t.Fatalf("%s: the answer is %d with the Event %d, want %d", tc.reason, code, id, tc.want)
+			}
+		}
+	}
+}

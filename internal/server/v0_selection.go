@@ -2,8 +2,10 @@ package server
 
 import (
 	"errors"
+	"maps"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -13,12 +15,16 @@ import (
 const defaultPageSize = 50
 
 // selectionOf reads the query of a list: page, size and filters. A filter is a field's name in lower case, and all filters
-// have to match. Unknown keys are ignored, as Threeport's API does.
+// have to match. Unknown keys are ignored, as Threeport's API does. A key in other case is the same filter. If there are several,
+// the key in lower case counts, as in Threeport's API, and else the first in the order of bytes: that API takes any of them.
 func selectionOf(r *store.Resource, query url.Values) (store.Selection, error) {
 	selection := store.Selection{Page: 1, Size: defaultPageSize}
 	filters := make(map[string]string)
-	for key, values := range query {
-		filters[strings.ToLower(key)] = values[0]
+	for _, key := range slices.Sorted(maps.Keys(query)) {
+		name := strings.ToLower(key)
+		if _, given := filters[name]; !given || key == name {
+			filters[name] = query[key][0]
+		}
 	}
 	for name, target := range map[string]*int{"page": &selection.Page, "size": &selection.Size} {
 		given, ok := filters[name]

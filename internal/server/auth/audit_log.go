@@ -3,7 +3,6 @@ package auth
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"net/http"
 	"strconv"
 	"time"
@@ -25,12 +24,20 @@ var (
 	allRefusalsRate = Rate{PerSecond: 2, Burst: 200}
 )
 
-// readRate limits the records of a principal's reads of one path. Controllers read the same rows again and again, and each
-// record is a write.
-var readRate = Rate{PerSecond: 1.0 / 60, Burst: 1}
+// The limits of records of a principal's reads: of one path, and of all paths. Controllers read the same rows again and again, and
+// each record is a write. logInRate limits the records of a principal's log-ins.
+var (
+	readRate     = Rate{PerSecond: 1.0 / 60, Burst: 1}
+	allReadsRate = Rate{PerSecond: 1, Burst: 50}
+	logInRate    = allReadsRate
+)
 
-// isAudited reports whether a request is recorded whatever its answer: a write by an administrator, or a read of
-// definitions by a person.
+// furtherReads is the [AuditObject.Type] of a read after which reads of the same principal are not recorded one by one, since
+// they exceed allReadsRate.
+const furtherReads = "FurtherReads"
+
+// isAudited reports whether a request is recorded: a write by an administrator, whatever its answer, or a read of definitions by
+// a person, unless it fails.
 //
 // There are exceptions. Requests of agents are not recorded: neither report sets, nor reads and v0 reports of certificates
 // without a group, which v0 agents have. Without authentication only changes of tokens are recorded, since there is no
@@ -87,11 +94,10 @@ func (o AuditObject) stored() store.AuditObject {
 type auditLog struct {
 	store AuditStore
 	queue *writeQueue
-	log   *slog.Logger
+	lost  *lossLog
 }
 
-// add queues a record of an answered request. It never blocks. A record that cannot be written goes to the program's
-// log.
+// add queues a record of an answered request. It never blocks. The program's log has the loss of records that cannot be written.
 func (l *auditLog) add(at time.Time, principal string, role Role, r *http.Request, code int) {
 	path := r.URL.EscapedPath()   // without the query, and always ASCII
 	method := printable(r.Method) // HTTP/2 allows any method
@@ -105,23 +111,34 @@ func (l *auditLog) add(at time.Time, principal string, role Role, r *http.Reques
 
 // append queues a record.
 func (l *auditLog) append(record store.AuditRecord) {
-	queued := l.queue.add(func(ctx context.Context) {
+	queue := l.queue.add
+	if isProtected(record) {
+		queue = l.queue.addProtected
+	}
+	queued := queue(func(ctx context.Context) {
 		err := ctx.Err() // checked first, since a store may finish a write after the end of its context
 		if err == nil {
 			err = l.store.AppendAudit(ctx, record)
 		}
 		if err != nil {
-			l.logLost(record, err.Error())
+			l.lost.add(record, err.Error())
 		}
 	})
 	if !queued {
-		l.logLost(record, "the queue is full or closed")
+		l.lost.add(record, "the queue is full or closed")
 	}
 }
 
-func (l *auditLog) logLost(record store.AuditRecord, reason string) {
-	l.log.Error("Audit record not written", "error", reason, "at", record.At, "principal", record.Principal,
-		"role", record.Role, "method", record.Method, "path", record.Path, "code", record.Code, "object", record.Object)
+// isProtected reports whether no flood of other requests may displace a record: that of a write or log-in of an administrator.
+// Only administrators change tokens.
+func isProtected(record store.AuditRecord) bool {
+	return record.Role == string(RoleAdmin) && !isRefusal(record.Code) &&
+		(!isSafe(record.Method) || record.Path == CallbackPath) // single sign-on logs in with a GET
+}
+
+// isRefusal reports whether a status refuses a request before it has an effect.
+func isRefusal(code int) bool {
+	return code == http.StatusUnauthorized || code == http.StatusForbidden || code == http.StatusTooManyRequests
 }
 
 // serveRecorded serves a request and then records the status of the answer, if the request is audited or was refused. The
@@ -167,13 +184,37 @@ func AssignmentRecord(method string, instance threeport.Instance, clusterUID str
 func (a *Authenticator) isRecorded(p Principal, granted Rule, r *http.Request, code int) bool {
 	audited := isAudited(p, granted, r.Method)
 	switch {
-	case audited && granted.Kind == KindDefinition:
-		path := r.URL.Path
-		return a.limits.reads.reserve(p.String()+" "+path[:min(len(path), maxAuditPath)], a.now()) == 0
-	case !audited && code == http.StatusForbidden:
+	case code == http.StatusForbidden:
+		return a.admitRefusal(p.String(), true)
+	case !audited:
+		return false
+	case granted.Kind == KindDefinition:
+		return code < http.StatusBadRequest && a.admitRead(p, r)
+	case isRefusal(code):
 		return a.admitRefusal(p.String(), true)
 	default:
-		return audited
+		return true
+	}
+}
+
+// admitRead reports whether a read is recorded. A principal who reads more than allReadsRate has one record of that a minute,
+// whose object is furtherReads.
+func (a *Authenticator) admitRead(p Principal, r *http.Request) bool {
+	now, path := a.now(), r.URL.Path
+	if a.limits.reads.reserve(p.String()+" "+path[:min(len(path), maxAuditPath)], now) > 0 {
+		return false
+	}
+	if a.limits.allReads.reserve(p.LimitKey(), now) == 0 {
+		return true
+	}
+	SetAuditObject(r.Context(), AuditObject{Type: furtherReads})
+	return a.limits.reads.reserve(p.LimitKey()+" "+furtherReads, now) == 0
+}
+
+// recordLogIn records a log-in, within the limit of its principal.
+func (a *Authenticator) recordLogIn(p Principal, r *http.Request, code int) {
+	if now := a.now(); a.limits.recordedLogIns.reserve(p.LimitKey(), now) == 0 {
+		a.auditLog.add(now, p.String(), p.Role, r, code)
 	}
 }
 

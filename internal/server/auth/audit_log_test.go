@@ -1,6 +1,7 @@
 package auth
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -300,5 +301,125 @@ func TestAuditLog_RepeatedReads_AreRecordedOnceAMinute(t *testing.T) {
 	read()
 	if got := w.records(); len(got) != 8 {
 		t.Errorf("two principals that read two rows for two minutes have %d records, want 8: %+v", len(got), got)
+	}
+}
+
+func TestAuditLog_FailedReads_AreNotRecorded(t *testing.T) {
+	options := defaultOptions()
+	options.config.ViewerRate = Rate{PerSecond: 1, Burst: 4}
+	options.handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.Path {
+		case "/v0/workload-resource-instances/1":
+			w.WriteHeader(http.StatusNotFound)
+		case "/v0/workload-resource-instances/2":
+			w.WriteHeader(http.StatusServiceUnavailable)
+		case "/v0/workload-resource-instances/3":
+			w.WriteHeader(http.StatusNotModified)
+		}
+	})
+	w := start(t, options)
+	_, viewer := w.token(t, RoleViewer)
+	codes := map[int]int{}
+	for i := range 10 {
+		codes[w.do(t, w.plain, http.MethodGet, fmt.Sprintf("/v0/workload-resource-instances/%d", i), bearer(viewer)).code]++
+	}
+	if codes[http.StatusTooManyRequests] != 6 {
+		t.Errorf("the answers have the codes %v, want 6 of 429", codes)
+	}
+	var got []string
+	for _, record := range w.records() {
+		got = append(got, fmt.Sprintf("%s %d", record.Path, record.Code))
+	}
+	if want := "/v0/workload-resource-instances/0 200, /v0/workload-resource-instances/3 304"; strings.Join(got, ", ") != want {
+		t.Errorf("the audit log has %v, want %s", got, want)
+	}
+}
+
+func TestAuditLog_ReadsOfManyPaths_AreBounded(t *testing.T) {
+	w := start(t, defaultOptions())
+	_, viewer := w.token(t, RoleViewer)
+	_, admin := w.token(t, RoleAdmin)
+	read := func(secret, path string) {
+		w.do(t, w.plain, http.MethodGet, "/v0/workload-resource-instances/"+path, bearer(secret))
+	}
+	for i := range 3 * allReadsRate.Burst {
+		read(viewer, fmt.Sprint(i))
+	}
+	read(admin, "7")
+	w.clock.advance(time.Second)
+	for i := range 3 * allReadsRate.Burst {
+		read(viewer, fmt.Sprint("again-", i))
+	}
+	paths, further := map[string]int{}, 0
+	for _, record := range w.records() {
+		paths[record.Principal]++
+		if record.Object.Type == furtherReads {
+			further++
+		}
+	}
+	if want := allReadsRate.Burst + 2; paths["token:a-viewer"] != want || paths["token:a-admin"] != 1 || further != 1 {
+		t.Errorf("the audit log has %v records and %d of further reads, want %d of the viewer, 1 of the administrator, and 1 of further reads",
+			paths, further, want)
+	}
+}
+
+func TestAuditLog_RepeatedLogIns_AreBounded(t *testing.T) {
+	w := start(t, defaultOptions())
+	_, viewer := w.token(t, RoleViewer)
+	for range 2 * logInRate.Burst {
+		w.post(t, "/login", url.Values{"token": {viewer}})
+	}
+	if got := len(w.records()); got != logInRate.Burst {
+		t.Errorf("%d log-ins have %d records, want %d", 2*logInRate.Burst, got, logInRate.Burst)
+	}
+}
+
+// The store hangs while reads and refusals flood the queue.
+func TestAuditLog_Flood_LeavesRoomToAdministrators(t *testing.T) {
+	w := start(t, defaultOptions())
+	_, admin := w.token(t, RoleAdmin)
+	w.do(t, w.plain, http.MethodGet, "/v0/tokens", bearer(admin)) // so that the token is cached
+	w.flush()
+	hang := make(chan struct{})
+	w.store.mu.Lock()
+	w.store.writing = func() { <-hang }
+	w.store.mu.Unlock()
+	read := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/v0/clusters/x/objects/y", http.NoBody)
+	const flood = 2 * maxQueuedWrites
+	for i := range flood {
+		if i%2 == 0 {
+			w.auditLog.add(w.now(), "token:a-viewer", RoleViewer, read, http.StatusOK)
+		} else {
+			w.auditLog.add(w.now(), "token:a-admin", RoleAdmin, read, http.StatusForbidden)
+		}
+	}
+	const writes = 10
+	for i := range writes {
+		w.do(t, w.plain, http.MethodDelete, fmt.Sprintf("/v0/tokens/%d", i), bearer(admin))
+	}
+	close(hang)
+	recorded, protected := 0, 0
+	for _, record := range w.records() {
+		recorded++
+		if record.Method == http.MethodDelete {
+			protected++
+		}
+	}
+	if protected != writes {
+		t.Errorf("%d records of an administrator's %d writes, want all", protected, writes)
+	}
+	if lines := lostRecords(w.log); lines == 0 || lines > 2*lossBurst {
+		t.Errorf("the log has %d lines about lost records, want 1 to %d", lines, 2*lossBurst)
+	}
+	lost := lostRecords(w.log)
+	for line := range strings.SplitSeq(strings.TrimSpace(w.log.String()), "\n") {
+		var counts struct{ Skipped, SkippedBefore int }
+		if err := json.Unmarshal([]byte(line), &counts); err != nil {
+			t.Fatal(err)
+		}
+		lost += counts.Skipped + counts.SkippedBefore
+	}
+	if want := flood + writes - recorded; lost != want {
+		t.Errorf("the log counts %d lost records, want %d", lost, want)
 	}
 }

@@ -32,8 +32,11 @@ type Authenticator struct {
 	auditLog        *auditLog
 }
 
-// limits are the rate limits of requests, of failed log-ins, and of records of reads and refusals.
-type limits struct{ agents, viewers, admins, logins, reads, refusals, allRefusals *rateLimiters }
+// limits are the rate limits of requests, of failed log-ins, and of records of reads, log-ins and refusals.
+type limits struct {
+	agents, viewers, admins, logins                        *rateLimiters
+	reads, allReads, recordedLogIns, refusals, allRefusals *rateLimiters
+}
 
 // New returns an Authenticator and starts its goroutine, and a second one with an identity provider.
 // [Authenticator.Close] ends both. New does not read the store.
@@ -52,13 +55,15 @@ func newAuthenticator(s Store, config Config, log *slog.Logger, now func() time.
 		usage:           newUsageTracker(),
 		unauthenticated: semaphore.NewWeighted(maxUnauthenticated),
 		limits: limits{
-			agents:      newRateLimiters(config.AgentRate),
-			viewers:     newRateLimiters(config.ViewerRate),
-			admins:      newRateLimiters(config.AdminRate),
-			logins:      newRateLimiters(loginRate),
-			reads:       newRateLimiters(readRate),
-			refusals:    newRateLimiters(refusalRate),
-			allRefusals: newRateLimiters(allRefusalsRate),
+			agents:         newRateLimiters(config.AgentRate),
+			viewers:        newRateLimiters(config.ViewerRate),
+			admins:         newRateLimiters(config.AdminRate),
+			logins:         newRateLimiters(loginRate),
+			reads:          newRateLimiters(readRate),
+			allReads:       newRateLimiters(allReadsRate),
+			recordedLogIns: newRateLimiters(logInRate),
+			refusals:       newRateLimiters(refusalRate),
+			allRefusals:    newRateLimiters(allRefusalsRate),
 		},
 	}
 	if config.SingleSignOn.isSet() {
@@ -68,14 +73,15 @@ func newAuthenticator(s Store, config Config, log *slog.Logger, now func() time.
 		}
 	}
 	a.writes = newWriteQueue()
-	a.auditLog = &auditLog{store: s, queue: a.writes, log: log}
+	a.auditLog = &auditLog{store: s, queue: a.writes, lost: newLossLog(log)}
 	return a, nil
 }
 
-// Close writes the queued records and stops the goroutines. Records that are not written within ten seconds go to the
-// log. Call it after the last request and before the store is closed.
+// Close writes the queued records and stops the goroutines. It logs the loss of records that are not written within ten
+// seconds. Call it after the last request and before the store is closed.
 func (a *Authenticator) Close() {
 	a.writes.close()
+	a.auditLog.lost.flush()
 	if a.signOn != nil {
 		a.signOn.Close()
 	}

@@ -53,7 +53,7 @@ func (a *Authenticator) handleLogin(w http.ResponseWriter, r *http.Request) {
 		a.renderLoginError(w, r, anonymous(r), next, err)
 		return
 	}
-	a.auditLog.add(a.now(), tokenPrincipal(token, CredentialSession).String(), Role(token.Role), r, http.StatusSeeOther)
+	a.recordLogIn(tokenPrincipal(token, CredentialSession), r, http.StatusSeeOther)
 	w.Header().Set("Cache-Control", "no-store")
 	http.Redirect(w, r, next, http.StatusSeeOther) //nolint:gosec // localPath excludes other hosts
 }

@@ -61,7 +61,7 @@ func (a *Authenticator) handleCallback(w http.ResponseWriter, r *http.Request) {
 		a.renderLoginError(w, r, who, next, err)
 		return
 	}
-	a.auditLog.add(a.now(), who, p.Role, r, http.StatusOK)
+	a.recordLogIn(p, r, http.StatusOK)
 	render(w, http.StatusOK, redirectPage, next)
 }
 

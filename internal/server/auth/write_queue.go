@@ -7,8 +7,10 @@ import (
 )
 
 const (
-	// maxQueuedWrites limits the queue, writeTimeout one write, and drainTimeout all writes at the end.
+	// maxQueuedWrites limits the queue, writeTimeout one write, and drainTimeout all writes at the end. reservedWrites of
+	// the queue are for protected writes.
 	maxQueuedWrites = 4096
+	reservedWrites  = maxQueuedWrites / 2
 	writeTimeout    = 5 * time.Second
 	drainTimeout    = 10 * time.Second
 )
@@ -35,11 +37,18 @@ func newWriteQueue() *writeQueue {
 	return b
 }
 
-// add queues a write. It never blocks; it returns false if the queue is full or closed.
-func (b *writeQueue) add(c write) bool {
+// add queues a write that anybody can cause. It never blocks; it returns false if its part of the queue is full, or the queue is
+// closed.
+func (b *writeQueue) add(c write) bool { return b.addUpTo(maxQueuedWrites-reservedWrites, c) }
+
+// addProtected queues a write that must not be displaced by those of add.
+func (b *writeQueue) addProtected(c write) bool { return b.addUpTo(maxQueuedWrites, c) }
+
+// addUpTo queues a write if fewer than limit wait.
+func (b *writeQueue) addUpTo(limit int, c write) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.closed || len(b.queued) >= maxQueuedWrites {
+	if b.closed || len(b.queued) >= limit {
 		return false
 	}
 	b.queued = append(b.queued, c)

@@ -31,6 +31,7 @@ func (s *Store) ApplyAs(ctx context.Context, set threeport.ReportSet, policy Cla
 	if err := validateSet(set); err != nil {
 		return threeport.ReportSetAnswer{}, nil, err
 	}
+	set.Agent.ClusterName = cleanName(set.Agent.ClusterName)
 	answer := threeport.ReportSetAnswer{Items: make([]threeport.ReportAnswer, len(set.Reports))}
 	of := &setSender{Agent: &set.Agent, policy: policy}
 	if err := s.applyItems(ctx, of, validItems(set.Reports, answer.Items, time.Now())); err != nil {

@@ -103,12 +103,18 @@ const (
 // clusterName is the name of a cluster. A name that another cluster has, or that a token fixes for another cluster, is
 // followed by the cluster's UID. Otherwise an agent could show its workloads under the name of another cluster. A token
 // that fixes the name for this cluster takes precedence. The arguments are those of clusterNameArgs.
+//
+// The databases compare ASCII letters only, so other names are always followed by the UID. They could look like another name.
 const clusterName = "CASE WHEN NOT EXISTS (" + nameFixedHere + ") AND (EXISTS (" + nameUsedElsewhere + ") OR EXISTS (" + nameFixedElsewhere +
 	")) THEN CAST(? AS TEXT) ELSE CAST(? AS TEXT) END"
 
 func clusterNameArgs(agent *threeport.Agent) []any {
-	key, uid := lowerASCII(agent.ClusterName), agent.ClusterUID
-	return []any{key, uid, key, uid, key, uid, agent.ClusterName + " (" + uid + ")", agent.ClusterName}
+	key, uid, short := lowerASCII(agent.ClusterName), agent.ClusterUID, agent.ClusterName
+	long := short + " (" + uid + ")"
+	if !isASCII(short) {
+		short = long
+	}
+	return []any{key, uid, key, uid, key, uid, long, short}
 }
 
 // recordHeartbeat stores the agent's state in the cluster's row. It is the first step of a transaction, so that the
