@@ -83,6 +83,7 @@ type applyTx struct {
 	now int64
 	// wasSilent reports whether the cluster was marked as silent.
 	wasSilent bool
+	stored    storedBytes
 	workloads map[instanceKey]*workloadState
 	resources map[int64]*resourceRow
 	// newEvents counts the added Events by workload.
@@ -100,9 +101,10 @@ func (a *applyTx) run(ctx context.Context) error {
 		{"drop superseded reports", a.dropSuperseded},
 		{"apply operations", a.applyOperations},
 		{"apply events", a.applyEvents},
+		{"apply trees", a.applyTrees},
 		{"claim workloads", a.claimWorkloads},
 		{"apply statuses", a.applyStatuses},
-		{"apply trees", a.applyTrees},
+		{"record stored bytes", a.recordStoredBytes},
 		{"end silence", a.endSilence},
 	} {
 		if err := step.do(ctx); err != nil {
