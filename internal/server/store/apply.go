@@ -24,6 +24,11 @@ func (s *Store) Apply(ctx context.Context, set threeport.ReportSet) (threeport.R
 		return threeport.ReportSetAnswer{}, err
 	}
 	answer := threeport.ReportSetAnswer{Items: make([]threeport.ReportAnswer, len(set.Reports))}
+	release, err := s.applying.acquire(ctx, set.Agent.ClusterUID)
+	if err != nil {
+		return threeport.ReportSetAnswer{}, fmt.Errorf("wait for another set of the cluster: %w", err)
+	}
+	defer release()
 	if err := s.applyItems(ctx, &set.Agent, validItems(set.Reports, answer.Items, time.Now())); err != nil {
 		return threeport.ReportSetAnswer{}, fmt.Errorf("apply report set: %w", err)
 	}
