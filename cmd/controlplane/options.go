@@ -119,6 +119,7 @@ func (o *options) registerLimits() {
 	f.Var((*size)(&l.DecodedBytes), "max-decoded-body", "maximum size of a report set before compression, in `bytes`")
 	f.Var((*size)(&l.V0BodyBytes), "max-v0-body", "maximum size of a body of v0, in `bytes`; an agent may send up to 5 MiB for a resource, and 1 MiB for others")
 	f.IntVar(&l.Watches, "max-watches", l.Watches, "maximum `number` of watches that one viewer or administrator may have open")
+	f.Var((*size)(&l.ClusterBytes), "max-cluster-bytes", "maximum size of the stored definitions and objects of one cluster, with the deleted ones that are kept, in `bytes`; reports beyond it are rejected")
 	f.DurationVar(&m.AgentTimeout, "agent-timeout", m.AgentTimeout, "`duration` without reports after which the workloads of an agent are Unknown")
 	f.DurationVar(&m.Retention.EventAge, "event-retention", m.Retention.EventAge, "`duration` for which Events are kept")
 	f.IntVar(&m.Retention.EventCount, "events-per-workload", m.Retention.EventCount, "maximum `number` of Events per workload; the oldest are removed")

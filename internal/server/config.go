@@ -61,7 +61,7 @@ type Config struct {
 	Limits Limits
 }
 
-// Limits bound the body of a request, and the watches of one principal.
+// Limits bound the body of a request, the watches of one principal, and the stored data of one cluster.
 type Limits struct {
 	// Reports is the maximum number of reports of a report set.
 	Reports int
@@ -71,6 +71,8 @@ type Limits struct {
 	V0BodyBytes int64
 	// Watches is the maximum number of watches that a principal has open at a time.
 	Watches int
+	// ClusterBytes limits the stored definitions and objects of one cluster.
+	ClusterBytes int64
 }
 
 // The bounds of [Limits] in bytes. No agent works with less than minBytes; more than maxBytes is a mistake.
@@ -79,9 +81,9 @@ const (
 	maxBytes = 1 << 30
 )
 
-// DefaultLimits are 1,000 reports in 8 MiB, or 64 MiB before compression, 16 MiB for v0, and 200 watches.
+// DefaultLimits are 1,000 reports in 8 MiB, or 64 MiB before compression, 16 MiB for v0, 200 watches, and 1 GiB per cluster.
 func DefaultLimits() Limits {
-	return Limits{Reports: store.MaxReports, BodyBytes: 8 << 20, DecodedBytes: 64 << 20, V0BodyBytes: 16 << 20, Watches: 200}
+	return Limits{Reports: store.MaxReports, BodyBytes: 8 << 20, DecodedBytes: 64 << 20, V0BodyBytes: 16 << 20, Watches: 200, ClusterBytes: store.DefaultClusterBytes}
 }
 
 // Validate names the first bad field and what it accepts.
@@ -93,6 +95,8 @@ func (l Limits) Validate() error {
 		return fmt.Errorf("a body of %d bytes: use %d to %d", l.BodyBytes, minBytes, maxBytes)
 	case l.V0BodyBytes < minBytes || l.V0BodyBytes > maxBytes:
 		return fmt.Errorf("a body of v0 of %d bytes: use %d to %d", l.V0BodyBytes, minBytes, maxBytes)
+	case l.ClusterBytes < minBytes:
+		return fmt.Errorf("%d bytes of a cluster: use at least %d", l.ClusterBytes, minBytes)
 	case l.DecodedBytes < l.BodyBytes || l.DecodedBytes > maxBytes:
 		return fmt.Errorf("a body of %d bytes before compression: use at least the limit of a body (%d) and at most %d", l.DecodedBytes, l.BodyBytes, maxBytes)
 	case l.Watches < 1 || l.Watches > maxWatchesPerRole:

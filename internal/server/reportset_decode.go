@@ -17,9 +17,9 @@ import (
 
 const (
 	// maxTree and maxObjects bound the objects of one tree, and of all trees in a set. A bound in bytes is not enough: an
-	// object of three bytes of JSON takes a hundred times that in memory.
-	maxTree    = 20_000
-	maxObjects = 100_000
+	// object of three bytes of JSON takes a hundred times that in memory, and a row that other sets wait for.
+	maxTree    = threeport.MaxTreeObjects
+	maxObjects = threeport.MaxTreeObjects
 
 	// maxFaults bounds the faults in an answer.
 	maxFaults = 20

@@ -238,7 +238,10 @@ func TestDecodeReportSet_Limits(t *testing.T) {
 		wantProblem(t, err, http.StatusRequestEntityTooLarge, at)
 	}
 
-	_, err := decodeReportSet(strings.NewReader(`{`+strings.Repeat(`"x":0,`, 1000)+`"y":0}`), 1000)
+	half := tree(maxTree/2 + 1)
+	_, err := decodeReportSet(strings.NewReader(`{`+someAgent+`,"reports":[`+half+`,`+half+`]}`), 1000)
+	wantProblem(t, err, http.StatusRequestEntityTooLarge, "body")
+	_, err = decodeReportSet(strings.NewReader(`{`+strings.Repeat(`"x":0,`, 1000)+`"y":0}`), 1000)
 	wantProblem(t, err, http.StatusUnprocessableEntity, "body.x")
 	if found, _ := errors.AsType[*huma.ErrorModel](err); len(found.Errors) != maxFaults {
 		t.Errorf("%d faults, want %d", len(found.Errors), maxFaults)

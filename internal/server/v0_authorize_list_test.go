@@ -49,7 +49,7 @@ func TestV0_AgentLists_OwnRowsOnly(t *testing.T) {
 // The answers for a foreign and for an unknown UID are the same, so that an agent cannot find out which Events exist.
 func TestV0_AgentListsForeignEvent_LooksUnknown(t *testing.T) {
 	n := newTwoClusters(t)
-	n.claim(n.createRows("owned"))
+	n.assign(n.createRows("owned"), "c")
 	list := func(bearer, query string) string {
 		got := send(t, n.client, http.MethodGet, n.url+"/v0/workload-events?"+query, asJSON("Authorization", bearer), nil)
 		return fmt.Sprint(got.code, " ", got.body)

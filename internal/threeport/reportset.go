@@ -194,7 +194,7 @@ type TreeObject struct {
 	Health string `json:"health" enum:"Healthy,Reconciling,Unhealthy,Down,Error,Unknown"`
 	// Reason is a word for the cause.
 	Reason string `json:"reason,omitempty" maxLength:"256"`
-	// Cause is a sentence about the fault of the object.
+	// Cause is a sentence about the fault of the object. The server stores up to 4096 bytes of it.
 	Cause string `json:"cause,omitempty" maxLength:"65536"`
 }
 

@@ -13,8 +13,11 @@ const (
 	maxType = 64
 	// MaxClusterName bounds [Agent.ClusterName].
 	MaxClusterName = 253
-	// MaxTreeObjects bounds a [TreeReport].
+	// MaxTreeObjects bounds the objects of a [TreeReport], and of all trees in a [ReportSet].
 	MaxTreeObjects = 20000
+	// MaxTreeCause bounds the cause of a [TreeObject] in bytes. It is less than the field's maxLength: the server accepts
+	// longer ones from older agents, and stores their beginning.
+	MaxTreeCause = 4096
 )
 
 // Clean returns the report in a form that can be sent: with texts within the server's limits, and times in UTC with
@@ -35,7 +38,7 @@ func (r Report) Clean() (Report, error) {
 		}
 		for i := range r.Tree.Objects {
 			o := &r.Tree.Objects[i]
-			o.Reason, o.Cause = cut(o.Reason, maxWord), cut(o.Cause, maxText)
+			o.Reason, o.Cause = cut(o.Reason, maxWord), CutTreeCause(o.Cause)
 		}
 	}
 	if err != nil {
@@ -69,6 +72,9 @@ func (e *EventReport) clean() error {
 	}
 	return nil
 }
+
+// CutTreeCause returns the beginning of the cause of a [TreeObject].
+func CutTreeCause(cause string) string { return cut(cause, MaxTreeCause) }
 
 // round truncates a time to microseconds, the precision of databases.
 func round(t *time.Time) {

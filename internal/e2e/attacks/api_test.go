@@ -162,8 +162,8 @@ func (a *api) exec(statement string) {
 	a.must(err)
 }
 
-// start starts the API with the flags and the environment of config/controlplane.
-func (a *api) start() {
+// start starts the API with the environment and the flags of config/controlplane, and further flags.
+func (a *api) start(flags ...string) {
 	a.Helper()
 	text, err := os.ReadFile(filepath.Join(root, "config", "controlplane", "deployment.yaml"))
 	a.must(err)
@@ -177,7 +177,7 @@ func (a *api) start() {
 	ca := certs.ForTest(a)
 	files := ca.IssueFiles("server")
 	args := append(container.Args, "--bind-address=127.0.0.1:0", "--cert-file="+files.Cert, "--key-file="+files.Key, "--ca-file="+files.CA) //nolint:gocritic // the last of a flag counts
-	a.process, err = process.Start(binary, append(env, "CONTROLPLANE_DATABASE="+a.address), args)
+	a.process, err = process.Start(binary, append(env, "CONTROLPLANE_DATABASE="+a.address), append(args, flags...))
 	a.must(err)
 	a.Cleanup(func() {
 		if err := a.process.Stop(20 * time.Second); err != nil {

@@ -33,6 +33,11 @@ func (s *Store) ApplyAs(ctx context.Context, set threeport.ReportSet, policy Cla
 	}
 	set.Agent.ClusterName = cleanName(set.Agent.ClusterName)
 	answer := threeport.ReportSetAnswer{Items: make([]threeport.ReportAnswer, len(set.Reports))}
+	release, err := s.applying.acquire(ctx, set.Agent.ClusterUID)
+	if err != nil {
+		return threeport.ReportSetAnswer{}, nil, fmt.Errorf("wait for another set of the cluster: %w", err)
+	}
+	defer release()
 	of := &setSender{Agent: &set.Agent, policy: policy}
 	if err := s.applyItems(ctx, of, validItems(set.Reports, answer.Items, time.Now())); err != nil {
 		return threeport.ReportSetAnswer{}, of.claimed, fmt.Errorf("apply report set: %w", err)
@@ -101,6 +106,7 @@ type applyTx struct {
 	now int64
 	// wasSilent reports whether the cluster was marked as silent.
 	wasSilent bool
+	stored    storedBytes
 	workloads map[instanceKey]*workloadState
 	resources map[int64]*resourceRow
 	// newEvents counts the added Events by workload.
@@ -120,9 +126,10 @@ func (a *applyTx) run(ctx context.Context) error {
 		{"drop superseded reports", a.dropSuperseded},
 		{"apply operations", a.applyOperations},
 		{"apply events", a.applyEvents},
+		{"apply trees", a.applyTrees},
 		{"claim workloads", a.claimWorkloads},
 		{"apply statuses", a.applyStatuses},
-		{"apply trees", a.applyTrees},
+		{"record stored bytes", a.recordStoredBytes},
 		{"end silence", a.endSilence},
 	} {
 		if err := step.do(ctx); err != nil {

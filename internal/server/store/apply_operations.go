@@ -30,7 +30,13 @@ type definition struct {
 	resource int64
 	// item is the last applied operation; nil for none.
 	item *item
+	// bytes is the size that counts towards the quota. stored is the row before the transaction.
+	bytes  int64
+	stored storedDefinition
 }
+
+// storedDefinition has the version of a definition, and the sizes of its documents in bytes.
+type storedDefinition struct{ version, current, previous int64 }
 
 // applyOperations applies the operations that are newer than the stored state, separately to the object's definition
 // and to the v0 resource row. The late deletion of an object may apply to its definition only, because the row already
@@ -51,26 +57,29 @@ func (a *applyTx) applyOperations(ctx context.Context) error {
 		uid := one.Operation.Object.UID
 		d, known := definitions[uid]
 		if !known {
-			d = &definition{objectState: objectState{version: -1}}
-			definitions[uid] = d
+			d = newDefinition()
 		}
-		stored := d.version
-		takesDefinition, takesRow := d.apply(one), a.applyToRow(one)
+		stored, takesDefinition := d.version, d.takes(one)
+		if takesDefinition && !a.reserve(d.bytesAfter(one)-d.bytes) {
+			one.reject(threeport.ProblemInvalid, "operation: "+a.quotaDetail())
+			continue
+		}
+		if takesDefinition {
+			d.apply(one)
+			defined = append(defined, one)
+		}
+		definitions[uid] = d
+		takesRow := a.applyToRow(one)
+		if takesRow {
+			rows = append(rows, one)
+		}
 		switch {
 		case !known:
 			one.answerCreated()
 		case takesDefinition || takesRow:
 			one.answerUpdated()
-		case d.deleted && one.isDeletion():
-			one.answerNotNewer(one.version) // a deletion equals any other deletion of the object
 		default:
-			one.answerNotNewer(stored)
-		}
-		if takesDefinition {
-			defined = append(defined, one)
-		}
-		if takesRow {
-			rows = append(rows, one)
+			d.answerUnchanged(one, stored)
 		}
 	}
 	if err := a.writeDefinitions(ctx, definitions, defined); err != nil {
@@ -79,16 +88,41 @@ func (a *applyTx) applyOperations(ctx context.Context) error {
 	return a.writeResourceRows(ctx, rows)
 }
 
-// apply applies a newer operation to the definition. An equal version from another workload or resource moves the
-// definition there, so that it lives as long as the workload that reported it last.
-func (d *definition) apply(i *item) bool {
+// newDefinition is a definition without a row.
+func newDefinition() *definition {
+	return &definition{objectState: objectState{version: -1}, stored: storedDefinition{version: -1}}
+}
+
+// answerUnchanged answers an operation that changes nothing. A deletion equals any other deletion of the object.
+func (d *definition) answerUnchanged(i *item, stored int64) {
+	if d.deleted && i.isDeletion() {
+		stored = i.version
+	}
+	i.answerNotNewer(stored)
+}
+
+// takes reports whether the operation changes the definition. An equal version from another workload or resource moves
+// the definition there, so that it lives as long as the workload that reported it last.
+func (d *definition) takes(i *item) bool {
 	_, resource := i.resourceInstance()
 	moves := !d.deleted && i.version == d.version && (d.owner != i.instance || d.resource != resource)
-	if !d.isSupersededBy(i) && !moves {
-		return false
+	return d.isSupersededBy(i) || moves
+}
+
+// apply applies an operation that changes the definition.
+func (d *definition) apply(i *item) {
+	d.bytes = d.bytesAfter(i)
+	_, d.resource = i.resourceInstance()
+	d.objectState, d.owner, d.item = d.after(i), i.instance, i
+}
+
+// bytesAfter is the size of the row that writeDefinitions stores for the operation.
+func (d *definition) bytesAfter(i *item) int64 {
+	previous := d.stored.current
+	if after := d.after(i); after.version == d.stored.version && !after.deleted {
+		previous = d.stored.previous
 	}
-	d.objectState, d.owner, d.resource, d.item = d.after(i), i.instance, resource, i
-	return true
+	return objectRefBytes(&i.Operation.Object) + int64(len(i.Operation.Operation)+len(i.definition)) + previous
 }
 
 // applyToRow applies the operation to the row of its resource if it is newer. Between two objects of one resource
@@ -117,14 +151,16 @@ func (a *applyTx) applyToRow(i *item) bool {
 func (a *applyTx) readDefinitions(ctx context.Context, items []*item) (map[string]*definition, error) {
 	found := make(map[string]*definition, len(items))
 	err := a.exec(ctx, bulk{
-		"SELECT d.uid, d.version, d.deleted, d.type, d.id, d.resourceinstanceid FROM x CROSS JOIN definitions d WHERE d.clusteruid = ? AND d.uid = x.uid",
+		"SELECT d.uid, d.version, d.deleted, d.type, d.id, d.resourceinstanceid, " + definitionBytesSQL + ", " +
+			"COALESCE(octet_length(d.current), 0), COALESCE(octet_length(d.previous), 0) FROM x CROSS JOIN definitions d WHERE d.clusteruid = ? AND d.uid = x.uid",
 		[]column{texts("uid", items, func(i *item) string { return i.Operation.Object.UID })},
 		len(items),
 		[]any{a.agent.ClusterUID},
 	}, func(scan scanner) error {
 		var uid string
 		var d definition
-		err := scan(&uid, &d.version, &d.deleted, &d.owner.kind, &d.owner.id, &d.resource)
+		err := scan(&uid, &d.version, &d.deleted, &d.owner.kind, &d.owner.id, &d.resource, &d.bytes, &d.stored.current, &d.stored.previous)
+		d.stored.version = d.version
 		found[uid] = &d
 		return err
 	})

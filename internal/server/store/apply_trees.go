@@ -32,6 +32,10 @@ func nodeKey(o *threeport.ObjectRef) string {
 	return "sha256:" + hex.EncodeToString(sum[:])
 }
 
+// maxGone is the number of gone objects that a workload keeps: the newest. Objects that are gone since the same report are
+// deleted together.
+const maxGone = 20_000
+
 // treeChanges are the writes that bring the stored trees to newer versions.
 type treeChanges struct {
 	workloads []*workloadState
@@ -41,57 +45,72 @@ type treeChanges struct {
 
 // applyTrees writes the trees that are newer than the stored ones. It writes only nodes that differ.
 func (a *applyTx) applyTrees(ctx context.Context) error {
-	var applied []*item
-	var changes treeChanges
+	var newer []*item
+	var workloads []*workloadState
 	for _, one := range sortedItems(a.items, func(i *item) (instanceKey, bool) { return i.instance, i.Tree != nil }, compareInstances) {
 		w := a.workloads[one.instance]
-		switch {
-		case one.version <= w.treeVersion:
+		if one.version <= w.treeVersion {
 			one.answerNotNewer(w.treeVersion)
 			continue
-		case w.treeVersion == 0:
-			one.answerCreated()
-		default:
-			one.answerUpdated()
 		}
-		w.treeVersion = one.version
-		applied = append(applied, one)
-		changes.workloads = append(changes.workloads, w)
+		newer, workloads = append(newer, one), append(workloads, w)
 	}
-	present, err := a.readTrees(ctx, changes.workloads)
+	present, err := a.readTrees(ctx, workloads)
 	if err != nil {
 		return err
 	}
-	for _, one := range applied {
-		if changes.add(one.instance, a.withoutForeignResources(one), present[one.instance]) {
-			w := a.workloads[one.instance]
-			w.changedAt = a.nextChangedAt(w.changedAt)
-		}
+	var changes treeChanges
+	for n, one := range newer {
+		a.applyTree(&changes, one, workloads[n], present[one.instance])
 	}
 	return a.writeTrees(ctx, changes)
 }
 
-// withoutForeignResources returns the objects of a tree, without references to resource rows of other workloads. The
-// row may have been deleted or moved since the agent read it. The tree is still correct, and its rejection would hide
-// all objects of the workload.
-func (a *applyTx) withoutForeignResources(i *item) []*threeport.TreeObject {
+// applyTree adds the changes of one tree, unless they exceed the cluster's quota.
+func (a *applyTx) applyTree(to *treeChanges, one *item, w *workloadState, present map[string]*threeport.TreeObject) {
+	changes := diffTree(one.instance, a.storedObjects(one), present)
+	if !a.reserve(changes.growth(present)) {
+		one.reject(threeport.ProblemInvalid, "tree: "+a.quotaDetail())
+		return
+	}
+	if w.treeVersion == 0 {
+		one.answerCreated()
+	} else {
+		one.answerUpdated()
+	}
+	w.treeVersion = one.version
+	if len(changes.written)+len(changes.gone) > 0 {
+		w.changedAt = a.nextChangedAt(w.changedAt)
+	}
+	to.workloads = append(to.workloads, w)
+	to.written, to.gone = append(to.written, changes.written...), append(to.gone, changes.gone...)
+}
+
+// storedObjects returns the objects of a tree as they are stored: with causes of limited length, and without references
+// to resource rows of other workloads. The row may have been deleted or moved since the agent read it. The tree is still
+// correct, and its rejection would hide all objects of the workload.
+func (a *applyTx) storedObjects(i *item) []*threeport.TreeObject {
 	objects := make([]*threeport.TreeObject, len(i.Tree.Objects))
 	for n := range objects {
 		o := &i.Tree.Objects[n]
-		if id := int64(o.ResourceInstanceID); id != 0 && !a.resources[id].belongsTo(i.instance) {
-			without := *o
-			without.ResourceInstanceID = 0
-			o = &without
+		id := int64(o.ResourceInstanceID)
+		foreign := id != 0 && !a.resources[id].belongsTo(i.instance)
+		if foreign || len(o.Cause) > threeport.MaxTreeCause {
+			stored := *o
+			if foreign {
+				stored.ResourceInstanceID = 0
+			}
+			stored.Cause = threeport.CutTreeCause(o.Cause)
+			o = &stored
 		}
 		objects[n] = o
 	}
 	return objects
 }
 
-// add compares a workload's tree with the stored one and reports whether they differ. Of two nodes with the same key
-// (an object that two API groups serve), the first counts.
-func (c *treeChanges) add(of instanceKey, objects []*threeport.TreeObject, present map[string]*threeport.TreeObject) bool {
-	before := len(c.written) + len(c.gone)
+// diffTree compares a workload's tree with the stored one. Of two nodes with the same key (an object that two API groups
+// serve), the first counts.
+func diffTree(of instanceKey, objects []*threeport.TreeObject, present map[string]*threeport.TreeObject) (c treeChanges) {
 	seen := make(map[string]bool, len(objects))
 	for _, o := range objects {
 		key := nodeKey(&o.Object)
@@ -108,7 +127,19 @@ func (c *treeChanges) add(of instanceKey, objects []*threeport.TreeObject, prese
 			c.gone = append(c.gone, treeNode{old, of, key})
 		}
 	}
-	return len(c.written)+len(c.gone) > before
+	return c
+}
+
+// growth is how many bytes the written nodes add to the stored ones. A node that was gone counts as new, although its row
+// exists; [Store.Prune] corrects that.
+func (c *treeChanges) growth(present map[string]*threeport.TreeObject) (bytes int64) {
+	for _, n := range c.written {
+		bytes += treeNodeBytes(n.key, n.TreeObject)
+		if old, known := present[n.key]; known {
+			bytes -= treeNodeBytes(n.key, old)
+		}
+	}
+	return bytes
 }
 
 // readTrees reads the nodes that are not marked as gone.
@@ -145,6 +176,9 @@ func (a *applyTx) writeTrees(ctx context.Context, c treeChanges) error {
 	if err != nil {
 		return err
 	}
+	if err := a.deleteExcessGone(ctx, c.gone); err != nil {
+		return err
+	}
 	return a.exec(ctx, bulk{
 		"UPDATE workloads SET treeversion = x.treeversion, changedat = x.changedat FROM x WHERE workloads.type = x.type AND workloads.id = x.id",
 		append(workloadKeyColumns(c.workloads),
@@ -152,6 +186,45 @@ func (a *applyTx) writeTrees(ctx context.Context, c treeChanges) error {
 			integers("changedat", c.workloads, func(w *workloadState) int64 { return w.changedAt })),
 		len(c.workloads), nil,
 	}, nil)
+}
+
+// deleteExcessGone deletes the oldest gone objects beyond maxGone of the workloads to which gone objects were added.
+func (a *applyTx) deleteExcessGone(ctx context.Context, added []treeNode) error {
+	var of []*workloadState
+	for n, node := range added { // the nodes of a workload follow each other
+		if n == 0 || node.of != added[n-1].of {
+			of = append(of, a.workloads[node.of])
+		}
+	}
+	type excess struct {
+		of     instanceKey
+		before int64 // the goneat from which on they are kept
+	}
+	var found []excess
+	err := a.exec(ctx, bulk{
+		`SELECT x.type, x.id, COALESCE((SELECT o.goneat FROM objects o WHERE o.type = x.type AND o.id = x.id AND o.goneat IS NOT NULL
+			ORDER BY o.goneat DESC LIMIT 1 OFFSET ?), 0) FROM x`,
+		workloadKeyColumns(of), len(of),
+		[]any{maxGone},
+	}, func(scan scanner) error {
+		var e excess
+		err := scan(&e.of.kind, &e.of.id, &e.before)
+		found = append(found, e)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	for _, e := range found {
+		if e.before == 0 {
+			continue
+		}
+		_, err := a.tx.ExecContext(ctx, a.store.dialect.rebind("DELETE FROM objects WHERE type = ? AND id = ? AND goneat < ?"), e.of.kind, e.of.id, e.before)
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func nodeKeyColumns(nodes []treeNode) []column {

@@ -17,6 +17,7 @@ const (
 	DefaultReadTimeout      = DefaultStatementTimeout + 5*time.Second
 	DefaultWriteTimeout     = time.Minute
 	DefaultProbeTimeout     = 5 * time.Second
+	DefaultClusterBytes     = 1 << 30
 )
 
 // Config selects a database and its limits. Zero fields have their default.
@@ -39,6 +40,9 @@ type Config struct {
 	// WriteTimeout limits a write with all its retries. The end of a request does not end its writes.
 	WriteTimeout time.Duration
 
+	// ClusterBytes limits the definitions and objects of a cluster, including deleted ones that are kept.
+	ClusterBytes int64
+
 	// Feed configures the change feed.
 	Feed FeedConfig
 }
@@ -58,6 +62,9 @@ func (c Config) withDefaults() Config {
 	}
 	if c.WriteTimeout == 0 {
 		c.WriteTimeout = DefaultWriteTimeout
+	}
+	if c.ClusterBytes == 0 {
+		c.ClusterBytes = DefaultClusterBytes
 	}
 	c.Feed = c.Feed.withDefaults()
 	return c

@@ -135,8 +135,8 @@ func (a *applyTx) recordHeartbeat(ctx context.Context) error {
 			agenttime = excluded.agenttime, delayseconds = excluded.delayseconds, pending = excluded.pending,
 			deadletters = excluded.deadletters, dropped = excluded.dropped,
 			heardat = excluded.heardat, v0only = FALSE, `+d.changed("clusters")+`
-		RETURNING silent, heardat`), args...,
-	).Scan(&a.wasSilent, &a.now)
+		RETURNING silent, heardat, storedbytes`), args...,
+	).Scan(&a.wasSilent, &a.now, &a.stored.before)
 }
 
 // endSilence restores the workloads of a cluster that was marked as silent. It is the last step, since it locks further

@@ -16,7 +16,7 @@ import (
 // It can be interrupted at any point; the next run continues. It skips rows that are locked by a report.
 func (s *Store) Prune(ctx context.Context, keep Retention) (Pruned, error) {
 	return s.pruning(ctx, keep, func(p *pruner) error {
-		return errors.Join(p.pruneEvents(ctx), p.pruneDeleted(ctx), p.pruneAudit(ctx))
+		return errors.Join(p.pruneEvents(ctx), p.pruneDeleted(ctx), p.pruneLargeClusters(ctx), p.pruneAudit(ctx))
 	})
 }
 

@@ -16,6 +16,7 @@ type Store struct {
 	statements  map[*Resource]*resourceStatements
 	feed        *feed
 	eventGrowth eventGrowth
+	applying    clusterQueue
 }
 
 // Open opens a database and migrates its schema. It creates a missing file, but not its directory. The caller must

@@ -1,0 +1,59 @@
+package store
+
+import (
+	"context"
+	"sync"
+)
+
+// clusterQueue lets one report set of each cluster at a time wait for the database. The transactions of a cluster exclude
+// each other anyway. SQLite has one writer, so a cluster with many sets at once would delay the sets of all others. It is
+// safe for concurrent use; the zero value is empty.
+type clusterQueue struct {
+	mu       sync.Mutex
+	clusters map[string]*clusterSlot
+}
+
+// clusterSlot is free if free has a value. users counts the sets that hold it or wait for it.
+type clusterSlot struct {
+	free  chan struct{}
+	users int
+}
+
+// acquire waits until no other set of the cluster is applied. The caller calls release unless there is an error.
+func (q *clusterQueue) acquire(ctx context.Context, cluster string) (release func(), err error) {
+	slot := q.join(cluster)
+	select {
+	case <-slot.free:
+		return func() {
+			slot.free <- struct{}{}
+			q.leave(cluster)
+		}, nil
+	case <-ctx.Done():
+		q.leave(cluster)
+		return nil, ctx.Err()
+	}
+}
+
+func (q *clusterQueue) join(cluster string) *clusterSlot {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.clusters == nil {
+		q.clusters = make(map[string]*clusterSlot)
+	}
+	slot, known := q.clusters[cluster]
+	if !known {
+		slot = &clusterSlot{free: make(chan struct{}, 1)}
+		slot.free <- struct{}{}
+		q.clusters[cluster] = slot
+	}
+	slot.users++
+	return slot
+}
+
+func (q *clusterQueue) leave(cluster string) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.clusters[cluster].users--; q.clusters[cluster].users == 0 {
+		delete(q.clusters, cluster)
+	}
+}
