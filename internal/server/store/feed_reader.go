@@ -87,7 +87,7 @@ func (f *feed) changedSince(ctx context.Context, since int64, limit int) ([]chan
 	if limit > 0 {
 		query, args = query+" LIMIT ?", append(args, limit)
 	}
-	return collect(ctx, f.db, query, args, func(scan scanner) (key changedKey, err error) {
+	return collect(ctx, f.db.read, query, args, func(scan scanner) (key changedKey, err error) {
 		var id int64
 		err = scan(&key.instance.Type, &id, &key.at)
 		key.instance.ID = threeport.ID(id)
@@ -108,7 +108,7 @@ func (f *feed) rowsOf(ctx context.Context, keys []changedKey) ([]*workloadRow, e
 	for kind, all := range ids {
 		for chunk := range slices.Chunk(all, maxKeys) {
 			query, args := rowsQuery(kind, chunk)
-			some, err := collect(ctx, f.db, query, args, scanWorkload)
+			some, err := collect(ctx, f.db.read, query, args, scanWorkload)
 			if err != nil {
 				return nil, err
 			}
