@@ -175,9 +175,12 @@ func TestSearches_SecondOfASender_IsAnsweredWith503(t *testing.T) {
 		address, path string
 		code          int
 	}{
-		{oneAddress, "/v0/workload-events?message=x", 503}, {oneAddress, "/v0/workloads?text=x", 503},
-		{oneAddress, "/v0/workload-events?workloadinstanceid=1", 200}, {oneAddress, "/v0/workloads", 200},
-		{anotherAddress, "/v0/workload-events?message=x", 200}, {anotherAddress, "/v0/workloads?text=x", 200},
+		{oneAddress, "/v0/workload-events?message=x", 503},
+		{oneAddress, "/v0/workloads?text=x", 503},
+		{oneAddress, "/v0/workload-events?workloadinstanceid=1", 200},
+		{oneAddress, "/v0/workloads", 200},
+		{anotherAddress, "/v0/workload-events?message=x", 200},
+		{anotherAddress, "/v0/workloads?text=x", 200},
 	} {
 		got := httptest.NewRecorder()
 		handler.ServeHTTP(got, requestFrom(tc.address, tc.path))

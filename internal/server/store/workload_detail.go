@@ -14,7 +14,7 @@ import (
 // than anyone reads.
 const maxDeletedObjects = 500
 
-var workloadQuery = "SELECT " + workloadColumns + " FROM " + workloadTables + " WHERE w.type = ? AND w.id = ?"
+var workloadQuery = "SELECT " + workloadColumns(maxMessage) + " FROM " + workloadTables + " WHERE w.type = ? AND w.id = ?"
 
 const (
 	objectColumns = "SELECT o.key, o.apigroup, o.apiversion, o.kind, o.namespace, o.name, o.uid, o.owner, o.listed, o.resourceinstanceid, " +
