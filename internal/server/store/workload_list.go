@@ -91,10 +91,10 @@ type workloadRow struct {
 // maxListedText limits a text of a row in lists and watches, in characters. Each watch has a copy of a row in its answer.
 const maxListedText = 4096
 
-// workloadColumns are the columns of a row with texts of at most length characters. The name and the reported status may be longer
-// than any limit: earlier versions had none for v0.
+// workloadColumns are the columns of a row. The texts that agents set have at most length characters. The name and the reported
+// status may be longer than any limit: earlier versions had none for v0.
 func workloadColumns(length int) string {
-	return "w.type, w.id, " + cutText("w.name", length) + ", w.clusteruid, w.status, " + cutText("w.said", length) + ", w.reason, " +
+	return "w.type, w.id, " + boundedText("w.name") + ", w.clusteruid, w.status, " + cutText("w.said", length) + ", w.reason, " +
 		cutText("w.cause", length) + ", w.since, w.saidat, w.silent, " +
 		"w.pending, w.rejected, w.dropped, w.changedat, w.deletedat, w.rank, w.namekey, c.name, c.namekey, c.heardat, c.delayseconds"
 }
@@ -126,7 +126,7 @@ func workloadBytes(row *workloadRow) int {
 	return others + jsonBytes(row.Name, row.Said, row.Reason, row.Cause)
 }
 
-// Workloads returns a page of workloads, whose texts are cut to maxListedText. A page ends after maxPageBytes, also with fewer than q.Size workloads. The error is
+// Workloads returns a page of workloads, with texts cut to maxListedText. A page ends after maxPageBytes, also with fewer than q.Size workloads. The error is
 // that of Validate for an invalid query, or [ErrSearchTimeout].
 func (s *Store) Workloads(ctx context.Context, q WorkloadQuery) (list threeport.List[threeport.Workload], err error) {
 	if q.Text == "" {
