@@ -76,5 +76,8 @@ func storeProblem(ctx context.Context, err error) error {
 	if errors.Is(err, store.ErrNotFound) {
 		return problem(http.StatusNotFound, "record not found")
 	}
+	if errors.Is(err, store.ErrSearchTimeout) {
+		return unavailable(ctx, "the search took too long: restrict it by other parameters, such as cluster, level, kind or time", err)
+	}
 	return unavailable(ctx, "the database failed: ask again", err)
 }

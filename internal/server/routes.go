@@ -168,7 +168,7 @@ func (s *Server) newHandlers(v0 *v0API) (*handlers, error) {
 	return &handlers{
 		probes: &probes{database: s.store, now: time.Now}, metrics: counted, openAPI: &openAPI{limits: s.config.Limits}, v0: v0,
 		reportSets:  newReportSets(s.store, s.config.Limits, counted, v0.claims),
-		workloads:   &workloads{store: s.store, answers: answers, retention: s.config.Maintenance.Retention, claims: v0.claims},
+		workloads:   &workloads{store: s.store, answers: answers, searches: v0.limits.searches, retention: s.config.Maintenance.Retention, claims: v0.claims},
 		assignments: &assignments{s.store},
 		clusters:    &clusters{store: s.store, answers: answers, definitions: v0.definitions},
 		watches:     newWatches(s.store, s.config.Limits.Watches, counted, s.onShutdown()),

@@ -31,6 +31,10 @@ var (
 
 	// errLongLists is the answer to a long list for which there is no slot.
 	errLongLists = &httpError{http.StatusServiceUnavailable, "too many long lists at once: send it again, or list pages of at most 1000 rows"}
+
+	// errSearches is the answer to a search for which there is no slot, and errSearchTimeout to one that takes too long.
+	errSearches      = &httpError{http.StatusServiceUnavailable, "too many searches at once: send it again, or filter by an ID"}
+	errSearchTimeout = &httpError{http.StatusServiceUnavailable, "the search took too long: filter by an ID"}
 )
 
 // toHTTPError maps an error to an answer.
@@ -58,6 +62,8 @@ func toHTTPError(err error) *httpError {
 		return &httpError{http.StatusInternalServerError, store.ErrRefused.Error()}
 	case isTooLarge:
 		return &httpError{http.StatusRequestEntityTooLarge, "the body is larger than " + strconv.FormatInt(tooLarge.Limit, 10) + " bytes"}
+	case errors.Is(err, store.ErrSearchTimeout):
+		return errSearchTimeout
 	case store.IsTransient(err):
 		return errDatabaseUnavailable
 	default: // unlike Threeport's API, the answer does not quote the driver's error; the log has it

@@ -39,22 +39,40 @@ func (v *v0API) list(req *v0Request) error {
 	return nil
 }
 
-// acquireList reserves a slot for a long list, and then the memory of a chunk: a request that holds memory waits for nothing.
+// acquireList reserves a slot for a long list and one for a search, and then the memory of a chunk: a request that holds memory
+// waits for nothing.
 func (v *v0API) acquireList(req *v0Request, selection store.Selection) (chunk *reservation, release func(), err error) {
-	freeSlot := func() {}
-	if selection.Size < 0 || selection.Size > longList {
-		slot, err := v.limits.longLists.acquire(req.Context(), senderOf(req.Request), 1)
-		if err != nil {
-			return nil, nil, errLongLists
+	var held []*reservation
+	release = func() {
+		for _, r := range held {
+			r.release()
 		}
-		freeSlot = slot.release
+	}
+	for _, slot := range []struct {
+		needed bool
+		from   *memoryLimiter
+		none   error
+	}{
+		{selection.Size < 0 || selection.Size > longList, v.limits.longLists, errLongLists},
+		{selection.IsSearch(req.resource), v.limits.searches, errSearches},
+	} {
+		if !slot.needed {
+			continue
+		}
+		got, err := slot.from.acquire(req.Context(), senderOf(req.Request), 1)
+		if err != nil {
+			release()
+			return nil, nil, slot.none
+		}
+		held = append(held, got)
 	}
 	chunk, err = req.acquire(v.limits.answers, int64(req.resource.MaxChunkBytes()))
 	if err != nil {
-		freeSlot()
+		release()
 		return nil, nil, err
 	}
-	return chunk, func() { chunk.release(); freeSlot() }, nil
+	held = append(held, chunk)
+	return chunk, release, nil
 }
 
 // nextRows reads the next chunk of a page, if the principal may read all rows of it.

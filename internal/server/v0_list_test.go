@@ -149,6 +149,50 @@ func TestV0List_SecondLongListOfASender_IsAnsweredWith503(t *testing.T) {
 	expectAllFree(t, "long lists", v.limits.longLists, v0LongLists)
 }
 
+func TestSearches_SecondOfASender_IsAnsweredWith503(t *testing.T) {
+	s, err := store.Open(t.Context(), store.Config{Address: "sqlite::memory:"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = s.Close() }()
+	v := newV0API(s, slog.New(slog.DiscardHandler), testBody)
+	v.limits.searches.wait = 10 * time.Millisecond
+	router := newRouter()
+	router.api = newAPI(router, "test", false)
+	w := &workloads{store: s, answers: answerMemory{v.limits.answers}, searches: v.limits.searches}
+	rows := append(v.strictRoutes(), route{"GET", "/v0/workloads", viewers, noBody, operation(listWorkloadsOperation, w.list)})
+	handler := router.serve(rows)
+	requestFrom := func(address, path string) *http.Request {
+		req := httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, http.NoBody)
+		req.RemoteAddr = address
+		return req
+	}
+	slot, err := v.limits.searches.acquire(t.Context(), senderOf(requestFrom(oneAddress, "/")), 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tc := range []struct {
+		address, path string
+		code          int
+	}{
+		{oneAddress, "/v0/workload-events?message=x", 503},
+		{oneAddress, "/v0/workloads?text=x", 503},
+		{oneAddress, "/v0/workload-events?workloadinstanceid=1", 200},
+		{oneAddress, "/v0/workloads", 200},
+		{anotherAddress, "/v0/workload-events?message=x", 200},
+		{anotherAddress, "/v0/workloads?text=x", 200},
+	} {
+		got := httptest.NewRecorder()
+		handler.ServeHTTP(got, requestFrom(tc.address, tc.path))
+		if got.Code != tc.code || (tc.code == http.StatusServiceUnavailable) != (got.Header().Get("Retry-After") != "") {
+			t.Errorf("%s of %s: %d %v %s, want %d", tc.path, tc.address, got.Code, got.Header(), got.Body, tc.code)
+		}
+	}
+	slot.release()
+	expectAllFree(t, "answers", v.limits.answers, answerBytes)
+	expectAllFree(t, "searches", v.limits.searches, searchSlots)
+}
+
 // TestV0_NoPermission_IsAnsweredBeforeTheBody sends no byte of the body.
 func TestV0_NoPermission_IsAnsweredBeforeTheBody(t *testing.T) {
 	n := newTwoClusters(t)

@@ -34,6 +34,13 @@ const (
 	v0LongListsPerRole = v0LongLists - 1
 )
 
+// A search reads texts of many rows, for up to the search timeout of the store. It needs one of searchSlots, so that searches leave a
+// connection of the database and a processor to other readers. A sender has one at a time, and a role leaves one to the others.
+const (
+	searchSlots        = 3
+	searchSlotsPerRole = searchSlots - 1
+)
+
 // v0Wait is how long a request of v0 waits for memory or a slot before the server asks its sender to repeat it.
 const v0Wait = 5 * time.Second
 
@@ -43,6 +50,7 @@ type v0Limits struct {
 	bodies    *memoryLimiter
 	answers   *memoryLimiter
 	longLists *memoryLimiter // counts lists, not bytes
+	searches  *memoryLimiter // counts searches, not bytes; those of all lists
 }
 
 func newV0Limits(body int64) *v0Limits {
@@ -52,6 +60,7 @@ func newV0Limits(body int64) *v0Limits {
 		bodies:    newMemoryLimiter(largestV0Bodies*largest, largest, v0Wait).limitRoles(largest + largest/2),
 		answers:   newMemoryLimiter(answerBytes, answerBytesPerSender, v0Wait).limitRoles(answerBytesPerRole),
 		longLists: newMemoryLimiter(v0LongLists, 1, v0Wait).limitRoles(v0LongListsPerRole),
+		searches:  newMemoryLimiter(searchSlots, 1, v0Wait).limitRoles(searchSlotsPerRole),
 	}
 }
 

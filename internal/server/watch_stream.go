@@ -19,8 +19,8 @@ const (
 	// reconnectAfter is how long a browser waits before it reconnects.
 	reconnectAfter = 2 * time.Second
 
-	// eventsPerFlush is how many events are written before a flush.
-	eventsPerFlush = 64
+	// flushBytes is the size of the text after which it is written and flushed. A watch holds little more.
+	flushBytes = 64 << 10
 )
 
 // The names of events.
@@ -68,14 +68,16 @@ func (s *eventStream) open(place string) error {
 
 // workloads sends rows. The ID of each event is the version of its row.
 func (s *eventStream) workloads(rows []threeport.Workload) error {
-	var text bytes.Buffer
+	var text, body bytes.Buffer
+	encoder := json.NewEncoder(&body)
+	encoder.SetEscapeHTML(false) // it would make the text up to six times as long
 	for i := range rows {
-		body, err := json.Marshal(&rows[i])
-		if err != nil {
+		body.Reset()
+		if err := encoder.Encode(&rows[i]); err != nil {
 			return fmt.Errorf("write a workload's row: %w", err)
 		}
-		appendEvent(&text, eventWorkload, strconv.FormatInt(int64(rows[i].Changed), 10), body)
-		if (i+1)%eventsPerFlush != 0 {
+		appendEvent(&text, eventWorkload, strconv.FormatInt(int64(rows[i].Changed), 10), bytes.TrimSuffix(body.Bytes(), []byte("\n")))
+		if text.Len() < flushBytes {
 			continue
 		}
 		if err := s.send(text.Bytes()); err != nil {

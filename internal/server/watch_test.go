@@ -140,7 +140,7 @@ func TestWatch_Events(t *testing.T) {
 	}
 	script.rows <- []threeport.Workload{row, {Changed: 7, Gone: true}}
 	want := "id: 1152921504606846977\nevent: workload\n" +
-		`data: {"type":"WorkloadInstance","id":"4611686018427387905","name":"a\nb\r\u2028\u003c\u0026","status":"Down","delaySeconds":0,"changed":"1152921504606846977"}`
+		`data: {"type":"WorkloadInstance","id":"4611686018427387905","name":"a\nb\r\u2028<&","status":"Down","delaySeconds":0,"changed":"1152921504606846977"}`
 	if got := stream.next(t); got != want {
 		t.Errorf("got\n%s, want\n%s", got, want)
 	}
@@ -243,13 +243,47 @@ func TestEventStream_SlowClient_IsCutOff(t *testing.T) {
 	defer func() { _ = near.Close(); _ = far.Close() }()
 	stream := newEventStream(&blockedWriter{httptest.NewRecorder(), near})
 	stream.timeout = time.Millisecond
-	err := stream.workloads(make([]threeport.Workload, eventsPerFlush+1))
+	err := stream.workloads(make([]threeport.Workload, flushBytes/64))
 	gone, ok := errors.AsType[*streamError](err)
 	if !ok {
 		t.Fatalf("the stream ended with %v, want a stream error", err)
 	}
 	if timeout, ok := errors.AsType[net.Error](gone); !ok || !timeout.Timeout() {
 		t.Errorf("writing to the slow client ended with %v, want a timeout", err)
+	}
+}
+
+// writesRecorder records the size of each write.
+type writesRecorder struct {
+	blockedWriter
+	sizes []int
+	text  strings.Builder
+}
+
+func (r *writesRecorder) Write(text []byte) (int, error) {
+	r.sizes = append(r.sizes, len(text))
+	return r.text.Write(text)
+}
+
+func (*writesRecorder) SetWriteDeadline(time.Time) error { return nil }
+
+func TestEventStream_LongRows_AreFlushedByBytes(t *testing.T) {
+	const length = 4096
+	rows := make([]threeport.Workload, 100)
+	for i := range rows {
+		rows[i].Cause = strings.Repeat("<", length)
+	}
+	var written writesRecorder
+	if err := newEventStream(&written).workloads(rows); err != nil {
+		t.Fatal(err)
+	}
+	for _, size := range written.sizes {
+		if size > flushBytes+length+512 {
+			t.Errorf("a write has %d bytes, want at most %d and an event", size, flushBytes)
+		}
+	}
+	if n := strings.Count(written.text.String(), "<"); n != len(rows)*length {
+		t.Errorf("the events have %d unescaped characters, want %d", n, len(rows)*length)
 	}
 }
 

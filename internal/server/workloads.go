@@ -23,6 +23,7 @@ type workloadStore interface {
 type workloads struct {
 	store     workloadStore
 	answers   answerMemory
+	searches  *memoryLimiter // counts searches, not bytes
 	retention store.Retention
 	claims    *claims
 }
@@ -32,7 +33,7 @@ type WorkloadFilter struct {
 	Status  []string `query:"status" enum:"Down,Error,Unhealthy,Unknown,Reconciling,Healthy" maxItems:"6" doc:"Statuses to include, separated by commas. Default: all."`
 	Type    []string `query:"type" enum:"WorkloadInstance,HelmWorkloadInstance" maxItems:"2" doc:"Types to include, separated by commas. Default: both."`
 	Cluster string   `query:"cluster" maxLength:"256" doc:"The UID of the cluster. Default: all clusters."`
-	Text    string   `query:"text" maxLength:"256" doc:"A text in the name, reason or cause of the workload, or in the name of its cluster. ASCII letters match in either case."`
+	Text    string   `query:"text" maxLength:"64" doc:"A text in the first 4,096 characters of name, reason and cause of the workload, or in the name of its cluster. ASCII letters match in either case."`
 }
 
 func (f WorkloadFilter) query() store.WorkloadQuery {
@@ -89,20 +90,40 @@ func (w *workloads) list(ctx context.Context, request *struct {
 	Pagination
 },
 ) (*Body[threeport.List[threeport.Workload]], error) {
-	if err := w.answers.forPage(ctx); err != nil {
+	release, err := w.acquirePage(ctx, request.Text)
+	if err != nil {
 		return nil, err
 	}
+	defer release()
 	q := request.query()
 	q.Sort, q.Cursor, q.Size = request.Sort, request.Cursor, request.Size
 	list, err := w.store.Workloads(ctx, q)
 	return listAnswer(ctx, list, err)
 }
 
+// acquirePage reserves a slot for a search, which release frees, and then the memory of a page: a request that holds memory waits for
+// nothing.
+func (w *workloads) acquirePage(ctx context.Context, search string) (release func(), err error) {
+	release = func() {}
+	if search != "" {
+		slot, err := w.searches.acquire(ctx, answerOf(ctx).sender, 1)
+		if err != nil {
+			return nil, unavailable(ctx, "too many searches at once: ask again", err)
+		}
+		release = slot.release
+	}
+	if err := w.answers.forPage(ctx); err != nil {
+		release()
+		return nil, err
+	}
+	return release, nil
+}
+
 func (w *workloads) listEvents(ctx context.Context, request *struct {
 	InstancePath
 	Level string    `query:"level" enum:"Normal,Warning" doc:"The type of the Events. Default: both."`
 	Kind  string    `query:"kind" maxLength:"256" doc:"The kind of the involved object."`
-	Text  string    `query:"text" maxLength:"256" doc:"A text in the reason, the message or the name of the involved object."`
+	Text  string    `query:"text" maxLength:"64" doc:"A text in the first 4,096 characters of the reason, the message or the name of the involved object. ASCII letters match in either case."`
 	From  time.Time `query:"from" doc:"The earliest time of an Event."`
 	To    time.Time `query:"to" doc:"The time before which the Events happened."`
 	Pagination
@@ -112,9 +133,11 @@ func (w *workloads) listEvents(ctx context.Context, request *struct {
 	if err != nil {
 		return nil, err
 	}
-	if err := w.answers.forPage(ctx); err != nil {
+	release, err := w.acquirePage(ctx, request.Text)
+	if err != nil {
 		return nil, err
 	}
+	defer release()
 	list, err := w.store.Timeline(ctx, instance, store.TimelineQuery{
 		Level: request.Level, Kind: request.Kind, Text: request.Text,
 		From: optionalTime(request.From), To: optionalTime(request.To),

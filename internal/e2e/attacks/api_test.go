@@ -75,7 +75,7 @@ type api struct {
 	client  *http.Client
 	process *process.Process
 
-	viewer, agent, honest, admin string // credentials
+	viewer, otherViewer, agent, honest, admin string // credentials
 
 	own, foreign, honestly workload
 }
@@ -90,17 +90,17 @@ func newAPI(t *testing.T, address string) *api {
 	s, err := store.Open(t.Context(), store.Config{Address: address})
 	a.must(err)
 	defer func() { a.must(s.Close()) }()
-	a.viewer, a.admin = a.token(s, "viewer", ""), a.token(s, "admin", "")
-	a.agent, a.honest = a.token(s, "agent", ownCluster), a.token(s, "agent", honestCluster)
+	a.viewer, a.otherViewer, a.admin = a.token(s, "viewer", "viewer", ""), a.token(s, "viewer", "other", ""), a.token(s, "admin", "admin", "")
+	a.agent, a.honest = a.token(s, "agent", ownCluster, ownCluster), a.token(s, "agent", honestCluster, honestCluster)
 	a.own, a.foreign, a.honestly = a.workload(s, ownCluster), a.workload(s, foreignCluster), a.workload(s, honestCluster)
 	return a
 }
 
 // token creates a credential.
-func (a *api) token(s *store.Store, role, cluster string) string {
+func (a *api) token(s *store.Store, role, name, cluster string) string {
 	a.Helper()
 	var secret, said bytes.Buffer
-	args := []string{"create", "--role", role, "--name", role + cluster, "--cluster", cluster}
+	args := []string{"create", "--role", role, "--name", name, "--cluster", cluster}
 	if code := auth.RunTokenCommand(a.Context(), args, s, &secret, &said); code != 0 {
 		a.Fatal(said.String())
 	}

@@ -124,7 +124,7 @@ func workloadRowOf(t *testing.T, s *Store, of threeport.Instance) string {
 // count returns the result of a query for a number.
 func count(tb testing.TB, s *Store, query string, args ...any) int64 {
 	tb.Helper()
-	n, err := first(tb.Context(), s.database, query, args, number)
+	n, err := first(tb.Context(), s.read, query, args, number)
 	if err != nil {
 		tb.Fatalf("%s: %v", query, err)
 	}

@@ -120,6 +120,7 @@ func checkScans(t *testing.T, s *Store) {
 		before[table] = count(t, s, scans, table)
 	}
 	s.write.SetMaxIdleConns(0)
+	s.reserved.SetMaxIdleConns(0)
 	s.read.SetMaxOpenConns(1) // counted in the statistics
 	user, err := Open(t.Context(), s.config)
 	if err != nil {
@@ -164,7 +165,7 @@ func sqliteStatements(s *Store) []string {
 func planOf(t *testing.T, s *Store, text string) []string {
 	t.Helper()
 	args := make([]any, strings.Count(text, "?"))
-	lines, err := collect(t.Context(), s.database, "EXPLAIN QUERY PLAN "+text, args, func(scan scanner) (line string, err error) {
+	lines, err := collect(t.Context(), s.read, "EXPLAIN QUERY PLAN "+text, args, func(scan scanner) (line string, err error) {
 		var id, parent, unused int
 		err = scan(&id, &parent, &unused, &line)
 		return line, err

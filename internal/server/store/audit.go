@@ -53,10 +53,10 @@ func (s *Store) AuditRecords(ctx context.Context, cursor string, size int) (thre
 			return page, err
 		}
 	}
-	if page.Total, err = first(ctx, s.database, "SELECT COUNT(*) FROM audit_records", nil, number); err != nil {
+	if page.Total, err = first(ctx, s.read, "SELECT COUNT(*) FROM audit_records", nil, number); err != nil {
 		return page, fmt.Errorf("count audit records: %w", err)
 	}
-	found, err := collect(ctx, s.database, "SELECT "+auditColumns+" FROM audit_records WHERE id < ? ORDER BY id DESC LIMIT ?",
+	found, err := collect(ctx, s.read, "SELECT "+auditColumns+" FROM audit_records WHERE id < ? ORDER BY id DESC LIMIT ?",
 		[]any{before, size + 1}, scanAudit)
 	if err != nil {
 		return page, fmt.Errorf("list audit records: %w", err)

@@ -15,7 +15,7 @@ const clustersQuery = "SELECT c.uid, c.name, c.agentversion, c.agenttime, c.dela
 
 // Clusters returns all clusters that have sent a report set, by name.
 func (s *Store) Clusters(ctx context.Context) ([]threeport.Cluster, error) {
-	clusters, err := collect(ctx, s.database, clustersQuery, nil, scanCluster)
+	clusters, err := collect(ctx, s.read, clustersQuery, nil, scanCluster)
 	if err != nil {
 		return nil, fmt.Errorf("list clusters: %w", err)
 	}
@@ -112,7 +112,7 @@ func (s *Store) detachWorkloads(ctx context.Context, tx *sql.Tx, uid string) (de
 // that reported it; empty if there is none. A deleted instance keeps its cluster, since rows may still refer to it. It returns [ErrNotFound] if the instance
 // does not exist, or was deleted without a cluster.
 func (s *Store) InstanceCluster(ctx context.Context, instanceType string, id int64) (string, error) {
-	cluster, err := first(ctx, s.database, "SELECT clusteruid FROM workloads WHERE type = ? AND id = ? AND (deletedat IS NULL OR clusteruid IS NOT NULL)",
+	cluster, err := first(ctx, s.reserved, "SELECT clusteruid FROM workloads WHERE type = ? AND id = ? AND (deletedat IS NULL OR clusteruid IS NOT NULL)",
 		[]any{instanceType, id}, func(scan scanner) (uid sql.NullString, err error) {
 			err = scan(&uid)
 			return uid, err
@@ -126,7 +126,7 @@ func (s *Store) InstanceCluster(ctx context.Context, instanceType string, id int
 // ResourceOwner returns the instance that a WorkloadResourceInstance belongs to, even if either is deleted. It returns
 // [ErrNotFound] if there is no such row.
 func (s *Store) ResourceOwner(ctx context.Context, id int64) (threeport.Instance, error) {
-	of, err := first(ctx, s.database, "SELECT workloadinstanceid FROM workload_resource_instances WHERE id = ?", []any{id}, number)
+	of, err := first(ctx, s.reserved, "SELECT workloadinstanceid FROM workload_resource_instances WHERE id = ?", []any{id}, number)
 	if err != nil {
 		return threeport.Instance{}, fmt.Errorf("read instance of resource: %w", err)
 	}

@@ -16,6 +16,7 @@ const (
 	DefaultStatementTimeout = 30 * time.Second
 	DefaultReadTimeout      = DefaultStatementTimeout + 5*time.Second
 	DefaultWriteTimeout     = time.Minute
+	DefaultSearchTimeout    = 5 * time.Second
 	DefaultProbeTimeout     = 5 * time.Second
 	DefaultClusterBytes     = 1 << 30
 )
@@ -32,9 +33,11 @@ type Config struct {
 	Connections int
 	// StatementTimeout is PostgreSQL's statement_timeout.
 	StatementTimeout time.Duration
-	// ReadTimeout limits the client's wait for a PostgreSQL statement that reads. It only matters for a dead
-	// connection, since StatementTimeout is shorter. It has no effect if the address sets statement_timeout.
+	// ReadTimeout limits the wait for a statement that reads. With PostgreSQL it only matters for a dead connection, since
+	// StatementTimeout is shorter. It has no effect if the address sets statement_timeout.
 	ReadTimeout time.Duration
+	// SearchTimeout limits a search: the statements of a list by text, or a statement of a v0 list by a field without an index.
+	SearchTimeout time.Duration
 	// ProbeTimeout limits the wait for an answer on an idle PostgreSQL connection before it is used again.
 	ProbeTimeout time.Duration
 	// WriteTimeout limits a write with all its retries. The end of a request does not end its writes.
@@ -56,6 +59,9 @@ func (c Config) withDefaults() Config {
 	}
 	if c.ReadTimeout == 0 {
 		c.ReadTimeout = DefaultReadTimeout
+	}
+	if c.SearchTimeout == 0 {
+		c.SearchTimeout = DefaultSearchTimeout
 	}
 	if c.ProbeTimeout == 0 {
 		c.ProbeTimeout = DefaultProbeTimeout

@@ -35,8 +35,11 @@ func createPrivate(file string) {
 	} // SQLite reports any error but that the file exists
 }
 
-// sqliteReaders is the number of SQLite connections for reading.
-const sqliteReaders = 4
+// The numbers of SQLite connections for reading: of the pools read and reserved.
+const (
+	sqliteReaders         = 4
+	sqliteReservedReaders = 2
+)
 
 // sqliteReaderLifetime limits the lifetime of these connections: a connection plans with the table statistics of when
 // it was opened.
@@ -71,27 +74,39 @@ func (db *database) connectFile(file string) error {
 		return err
 	}
 	db.write.SetMaxOpenConns(1)
-	db.read = db.write
+	db.read = &readPool{db.write, db}
+	db.reserved = db.read
 	if file == "" {
 		return nil
 	}
-	if db.read, err = open("&_pragma=query_only(1)"); err != nil {
+	readers := func(connections int) (*readPool, error) {
+		opened, err := open("&_pragma=query_only(1)")
+		if err != nil {
+			return nil, err
+		}
+		opened.SetMaxOpenConns(connections)
+		opened.SetMaxIdleConns(connections)
+		opened.SetConnMaxLifetime(sqliteReaderLifetime)
+		return &readPool{opened, db}, nil
+	}
+	if db.read, err = readers(sqliteReaders); err != nil {
 		return err
 	}
-	db.read.SetMaxOpenConns(sqliteReaders)
-	db.read.SetMaxIdleConns(sqliteReaders)
-	db.read.SetConnMaxLifetime(sqliteReaderLifetime)
-	return nil
+	db.reserved, err = readers(sqliteReservedReaders)
+	return err
 }
 
 // connectTimeout limits the connection time, unless the address has connect_timeout.
 const connectTimeout = 10 * time.Second
 
-// readPoolShare is the share of the PostgreSQL connections that only read: one in this number. Without a pool of their
-// own, queries of the UI would wait behind queued reports.
-const readPoolShare = 4
+// The shares of the PostgreSQL connections that only read: one in this number. Without a pool of their own, queries of the UI
+// would wait behind queued reports, and authentication behind queries of the UI.
+const (
+	readPoolShare     = 4
+	reservedPoolShare = 8
+)
 
-// connectPostgres opens the connection pools of PostgreSQL: a single pool if there are too few connections for two.
+// connectPostgres opens the connection pools of PostgreSQL. With too few connections for a share, the pool write serves it.
 // Session parameters of the address take precedence over the defaults here.
 func (db *database) connectPostgres() error {
 	config, err := pgx.ParseConfig(db.config.Address)
@@ -127,10 +142,14 @@ func (db *database) connectPostgres() error {
 		opened.SetMaxIdleConns(connections)
 		return opened
 	}
-	reading := db.config.Connections / readPoolShare
-	db.write = pool(db.config.Connections - reading)
-	if db.read = db.write; reading > 0 {
-		db.read = pool(reading)
+	reading, reserved := db.config.Connections/readPoolShare, db.config.Connections/reservedPoolShare
+	db.write = pool(db.config.Connections - reading - reserved)
+	readers := func(connections int) *readPool {
+		if connections == 0 {
+			return &readPool{db.write, db}
+		}
+		return &readPool{pool(connections), db}
 	}
+	db.read, db.reserved = readers(reading), readers(reserved)
 	return nil
 }

@@ -14,8 +14,13 @@ import (
 type database struct {
 	config  Config
 	dialect dialect
-	// The pool write runs transactions. The pool read runs queries only; it may be the same pool.
-	write, read *sql.DB
+	// The pool write runs transactions. The others run queries only, and may be the same pool.
+	write *sql.DB
+	// read runs the queries that clients may repeat or make slow.
+	read *readPool
+	// reserved runs quick queries that everybody depends on: authentication, probes, and the lookups before an agent's write.
+	// Slow lists and searches do not delay them.
+	reserved *readPool
 	// postgres has the connection parameters of PostgreSQL; nil for SQLite. Copy it before use.
 	postgres *pgx.ConnConfig
 	// addressHasTimeout reports whether the address sets statement_timeout. Then reads have no timeout of their own.
@@ -53,10 +58,13 @@ func openDatabase(ctx context.Context, config Config) (*database, error) {
 // Close closes the database. No other method may run during or after it.
 func (db *database) Close() error {
 	var errs []error
-	for _, pool := range []*sql.DB{db.read, db.write} {
+	for _, pool := range []*readPool{db.reserved, db.read} {
 		if pool != nil {
 			errs = append(errs, pool.Close()) // also closes the prepared statements
 		}
+	}
+	if db.write != nil {
+		errs = append(errs, db.write.Close())
 	}
 	return errors.Join(errs...)
 }
@@ -64,5 +72,5 @@ func (db *database) Close() error {
 // Ping reports whether the database answers.
 func (db *database) Ping(ctx context.Context) error {
 	var one int
-	return db.read.QueryRowContext(ctx, "SELECT 1").Scan(&one)
+	return db.reserved.QueryRowContext(ctx, "SELECT 1").Scan(&one)
 }

@@ -63,11 +63,3 @@ func (d dialect) skipLocked() string {
 	}
 	return " FOR UPDATE SKIP LOCKED"
 }
-
-// like is the case-insensitive LIKE operator. SQLite folds ASCII letters only, PostgreSQL all letters of its locale.
-func (d dialect) like() string {
-	if d == sqliteDialect {
-		return "LIKE"
-	}
-	return "ILIKE"
-}

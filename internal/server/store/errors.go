@@ -95,6 +95,9 @@ var (
 	ErrConflict = errors.New("another record has the same value in a unique field")
 )
 
+// ErrSearchTimeout is the error of a search that took longer than [Config].SearchTimeout.
+var ErrSearchTimeout = errors.New("the search took too long")
+
 // Errors of v0 writes.
 var (
 	ErrReference = errors.New("a referenced row does not exist")

@@ -73,12 +73,20 @@ func (f *feed) subscribedSince() (start int64, ok bool) {
 	return f.since, len(f.subscribers) > 0
 }
 
-// broadcast offers rows to all subscribers, which then have all changes up to position.
-func (f *feed) broadcast(rows []*workloadRow, place int64) {
+// broadcast offers rows to all subscribers.
+func (f *feed) broadcast(rows []*workloadRow) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for sub := range f.subscribers {
 		sub.offer(rows)
+	}
+}
+
+// advance reports to all subscribers that they were offered all changes up to a position.
+func (f *feed) advance(place int64) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for sub := range f.subscribers {
 		sub.advance(place)
 	}
 }
@@ -130,11 +138,11 @@ func (f *feed) deliver(ctx context.Context) error {
 			reader.reset()
 			continue
 		}
-		rows, err := reader.read(ctx, start, lag)
+		err := reader.read(ctx, start, lag, f.broadcast)
 		if err != nil && ctx.Err() == nil {
 			f.db.config.Feed.Log.WarnContext(ctx, "Reading changed workloads failed; retrying", "error", err)
 		}
-		f.broadcast(rows, reader.position)
+		f.advance(reader.position)
 		if !sleep(ctx, feedInterval) {
 			return nil
 		}
@@ -189,11 +197,15 @@ func (f *feed) replay(ctx context.Context, sub *Subscription, after, now int64) 
 		sub.reset(after)
 		return nil
 	}
-	rows, err := f.rowsOf(ctx, keys)
-	if err != nil {
-		return err
+	for rows, err := range f.rowsOf(ctx, keys) {
+		if err != nil {
+			return err
+		}
+		if !sub.offer(rows) {
+			sub.reset(after) // the other chunks are dropped
+			return nil
+		}
 	}
-	sub.offer(rows)
 	return nil
 }
 

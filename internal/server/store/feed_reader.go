@@ -1,7 +1,9 @@
 package store
 
 import (
+	"cmp"
 	"context"
+	"iter"
 	"slices"
 	"time"
 
@@ -39,12 +41,12 @@ type changedKey struct {
 	at       int64
 }
 
-// read returns the workloads that changed since the last read, or since start for the first one. It misses rows that
-// become visible later than lag. After an error the next read returns the same changes.
-func (r *feedReader) read(ctx context.Context, start int64, lag time.Duration) ([]*workloadRow, error) {
+// read passes on the workloads that changed since the last read, or since start for the first one, in chunks. It misses rows that
+// become visible later than lag. After an error the next read passes on the missing changes.
+func (r *feedReader) read(ctx context.Context, start int64, lag time.Duration, pass func([]*workloadRow)) error {
 	now, err := r.feed.db.databaseTime(ctx)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if r.position == 0 {
 		r.position, r.seen = start, make(map[threeport.Instance]int64)
@@ -52,25 +54,27 @@ func (r *feedReader) read(ctx context.Context, start int64, lag time.Duration) (
 	from := min(r.position, now) // the clock may have been set back
 	keys, err := r.feed.changedSince(ctx, from-lag.Microseconds(), 0)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	fresh := slices.DeleteFunc(keys, func(key changedKey) bool { return r.seen[key.instance] >= key.at })
-	rows, err := r.feed.rowsOf(ctx, fresh)
-	if err != nil {
-		return nil, err
+	for rows, err := range r.feed.rowsOf(ctx, fresh) {
+		if err != nil {
+			return err
+		}
+		for _, row := range rows { // a row may be newer than its key
+			r.seen[row.Instance] = max(r.seen[row.Instance], int64(row.Changed))
+		}
+		pass(rows)
 	}
-	r.remember(fresh, rows, from-r.feed.maxLag().Microseconds())
+	r.remember(fresh, from-r.feed.maxLag().Microseconds())
 	r.position = now
-	return rows, nil
+	return nil
 }
 
-// remember records what was read, and forgets changes before a time that no later read goes back to.
-func (r *feedReader) remember(keys []changedKey, rows []*workloadRow, before int64) {
-	for _, key := range keys {
-		r.seen[key.instance] = key.at
-	}
-	for _, row := range rows { // a row may be newer than its key
-		r.seen[row.Instance] = max(r.seen[row.Instance], int64(row.Changed))
+// remember records the changes that were read, and forgets those before a time that no later read goes back to.
+func (r *feedReader) remember(keys []changedKey, before int64) {
+	for _, key := range keys { // the row may be newer than its key, or no longer exist
+		r.seen[key.instance] = max(r.seen[key.instance], key.at)
 	}
 	for instance, at := range r.seen {
 		if at <= before {
@@ -87,7 +91,7 @@ func (f *feed) changedSince(ctx context.Context, since int64, limit int) ([]chan
 	if limit > 0 {
 		query, args = query+" LIMIT ?", append(args, limit)
 	}
-	return collect(ctx, f.db, query, args, func(scan scanner) (key changedKey, err error) {
+	return collect(ctx, f.db.read, query, args, func(scan scanner) (key changedKey, err error) {
 		var id int64
 		err = scan(&key.instance.Type, &id, &key.at)
 		key.instance.ID = threeport.ID(id)
@@ -98,22 +102,33 @@ func (f *feed) changedSince(ctx context.Context, since int64, limit int) ([]chan
 // maxKeys limits the workloads of one query. It must be a power of two.
 const maxKeys = 256
 
-// rowsOf returns the rows of workloads, including deleted ones, in any order. It skips rows that no longer exist.
-func (f *feed) rowsOf(ctx context.Context, keys []changedKey) ([]*workloadRow, error) {
+// rowsOf returns the rows of workloads, including deleted ones, in chunks of up to maxKeys. It skips rows that no longer exist, and
+// ends after an error. The oldest changes come first, so that the ID of an event is a place to resume from.
+func (f *feed) rowsOf(ctx context.Context, keys []changedKey) iter.Seq2[[]*workloadRow, error] {
+	slices.SortFunc(keys, func(a, b changedKey) int { return cmp.Compare(a.at, b.at) })
+	return func(yield func([]*workloadRow, error) bool) {
+		for chunk := range slices.Chunk(keys, maxKeys) {
+			rows, err := f.rowsOfChunk(ctx, chunk)
+			if !yield(rows, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// rowsOfChunk returns the rows of up to maxKeys workloads, in any order.
+func (f *feed) rowsOfChunk(ctx context.Context, keys []changedKey) (rows []*workloadRow, err error) {
 	ids := make(map[string][]any)
 	for _, key := range keys {
 		ids[key.instance.Type] = append(ids[key.instance.Type], int64(key.instance.ID))
 	}
-	var rows []*workloadRow
 	for kind, all := range ids {
-		for chunk := range slices.Chunk(all, maxKeys) {
-			query, args := rowsQuery(kind, chunk)
-			some, err := collect(ctx, f.db, query, args, scanWorkload)
-			if err != nil {
-				return nil, err
-			}
-			rows = append(rows, some...)
+		query, args := rowsQuery(kind, all)
+		some, err := collect(ctx, f.db.read, query, args, scanWorkload)
+		if err != nil {
+			return nil, err
 		}
+		rows = append(rows, some...)
 	}
 	return rows, nil
 }
@@ -129,5 +144,5 @@ func rowsQuery(kind string, ids []any) (query string, args []any) {
 	for len(args) < n+1 {
 		args = append(args, ids[0])
 	}
-	return "SELECT " + workloadColumns + " FROM " + workloadTables + " WHERE w.type = ? AND w.id IN " + placeholders(n), args
+	return "SELECT " + workloadColumns(maxListedText) + " FROM " + workloadTables + " WHERE w.type = ? AND w.id IN " + placeholders(n), args
 }

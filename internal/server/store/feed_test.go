@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -165,13 +166,14 @@ func TestFeedReader_Poll_LooksBackFurther(t *testing.T) {
 		reader := feedReader{feed: s.feed}
 		read := func(lag time.Duration) string {
 			t.Helper()
-			rows, err := reader.read(t.Context(), databaseTime(t, s), lag)
+			text := ""
+			err := reader.read(t.Context(), databaseTime(t, s), lag, func(rows []*workloadRow) {
+				for _, row := range rows {
+					text += row.Name + " "
+				}
+			})
 			if err != nil {
 				t.Fatal(err)
-			}
-			text := ""
-			for _, row := range rows {
-				text += row.Name + " "
 			}
 			return text
 		}
@@ -197,7 +199,7 @@ func TestFeedReader_Poll_LooksBackFurther(t *testing.T) {
 		ended, cancel := context.WithCancel(t.Context())
 		cancel()
 		put(t, s, fixture{id: 4, name: "kept"})
-		if _, err := reader.read(ended, 0, usualLag); err == nil {
+		if err := reader.read(ended, 0, usualLag, func([]*workloadRow) {}); err == nil {
 			t.Error("a read with an ended context succeeded")
 		}
 		if got := read(usualLag); got != "kept " {
@@ -251,6 +253,25 @@ func TestWatch_TooManyChanges_IsReset(t *testing.T) {
 		if got, err := sub.Next(t.Context()); !errors.Is(err, want) {
 			t.Errorf("got %d, %v; want %v", len(got), err, want)
 		}
+	}
+}
+
+// Each watch that resumes reads rows of its own.
+func TestWatch_ResumedWithLongTexts_IsReset(t *testing.T) {
+	s := open(t, Config{Address: "sqlite::memory:"})
+	after := databaseTime(t, s) - time.Hour.Microseconds()
+	const fitting = maxPendingBytes / (maxListedText + 1)
+	mustExec(t, s, `INSERT INTO workloads (type, id, name, cause, changedat) WITH RECURSIVE s (g) AS (SELECT 1 UNION ALL SELECT g + 1 FROM s WHERE g < ?)
+		SELECT 'WorkloadInstance', g, 'x', replace(hex(zeroblob(?)), '00', 'x'), ? + g FROM s`, fitting, maxMessage, after)
+	if got, err := watch(t, s, WatchQuery{After: new(threeport.ID(after))}).Next(t.Context()); err != nil || len(got) != maxBatch {
+		t.Fatalf("with texts of the most bytes: got %d rows, %v, want %d", len(got), err, maxBatch)
+	} else if len(got[0].Cause) != maxListedText {
+		t.Errorf("a cause has %d bytes, want %d", len(got[0].Cause), maxListedText)
+	}
+	put(t, s, fixture{id: fitting + 1, changed: after + 1, cause: strings.Repeat("x", 2*maxListedText)})
+	sub := watch(t, s, WatchQuery{After: new(threeport.ID(after))})
+	if got, err := sub.Next(t.Context()); !errors.Is(err, ErrReset) || int64(sub.Position()) < after {
+		t.Errorf("with texts of more bytes: got %d rows, %v, want %v", len(got), err, ErrReset)
 	}
 }
 

@@ -31,7 +31,7 @@ func (s *Store) MarkSilent(ctx context.Context, timeout time.Duration) (SilentCo
 		return done, fmt.Errorf("find silent clusters: %w", err)
 	}
 	heardBefore := present - timeout.Microseconds()
-	overdue, err := collect(ctx, s.database, overdueClusters, []any{heardBefore}, func(scan scanner) (uid string, err error) {
+	overdue, err := collect(ctx, s.read, overdueClusters, []any{heardBefore}, func(scan scanner) (uid string, err error) {
 		err = scan(&uid)
 		return uid, err
 	})
@@ -172,7 +172,7 @@ func (s *Store) RecordV0Report(ctx context.Context, instances []threeport.Instan
 		return nil
 	}
 	for _, of := range instances {
-		uid, err := first(ctx, s.database, clusterAwaitingSets, []any{of.Type, int64(of.ID)}, func(scan scanner) (uid string, err error) {
+		uid, err := first(ctx, s.reserved, clusterAwaitingSets, []any{of.Type, int64(of.ID)}, func(scan scanner) (uid string, err error) {
 			err = scan(&uid)
 			return uid, err
 		})

@@ -15,8 +15,13 @@ const fleetTimeout = 2 * time.Second
 // Collectors returns the metrics of the connection pools, and of clusters and workloads.
 func (s *Store) Collectors() []prometheus.Collector {
 	found := []prometheus.Collector{collectors.NewDBStatsCollector(s.write, "write"), newFleetCollector(s)}
-	if s.read != s.write {
-		found = append(found, collectors.NewDBStatsCollector(s.read, "read"))
+	for _, pool := range []struct {
+		name string
+		*readPool
+	}{{"read", s.read}, {"reserved", s.reserved}} {
+		if pool.DB != s.write {
+			found = append(found, collectors.NewDBStatsCollector(pool.DB, pool.name))
+		}
 	}
 	return found
 }
@@ -81,7 +86,7 @@ const clusterStatesQuery = "SELECT CASE WHEN silent THEN 'silent' WHEN v0only TH
 	"MAX(delayseconds), SUM(CAST(deadletters AS DOUBLE PRECISION)) FROM clusters GROUP BY 1"
 
 func (f *fleetCollector) collectClusters(ctx context.Context, to chan<- prometheus.Metric) error {
-	found, err := collect(ctx, f.store.database, clusterStatesQuery, nil, func(scan scanner) (c clustersOfState, err error) {
+	found, err := collect(ctx, f.store.read, clusterStatesQuery, nil, func(scan scanner) (c clustersOfState, err error) {
 		err = scan(&c.state, &c.n, &c.longestDelay, &c.deadLetters)
 		return c, err
 	})

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/base64"
 	"encoding/json"
+	"fmt"
 	"io"
 	"slices"
 	"strconv"
@@ -49,6 +50,17 @@ func pageSize(given int) (int, error) {
 func checkText(parameter, given string) error {
 	if len(given) > maxParameter || !utf8.ValidString(given) || strings.ContainsFunc(given, unicode.IsControl) {
 		return &FieldError{parameter, "UTF-8 of at most 256 bytes without control characters"}
+	}
+	return nil
+}
+
+// maxSearch limits a text to search for, in characters: a search may take the product of its length and that of the texts.
+const maxSearch = 64
+
+// checkSearch rejects text that is too long to search for, or that no row can contain.
+func checkSearch(given string) error {
+	if utf8.RuneCountInString(given) > maxSearch || checkText("text", given) != nil {
+		return &FieldError{"text", "UTF-8 of at most 64 characters without control characters"}
 	}
 	return nil
 }
@@ -113,6 +125,21 @@ func storable(texts ...string) bool {
 // likePattern is a pattern for LIKE … ESCAPE '\' that finds text anywhere, in lower case.
 func likePattern(text string) string {
 	return "%" + strings.NewReplacer(`\`, `\\`, `%`, `\%`, `_`, `\_`).Replace(lowerASCII(text)) + "%"
+}
+
+// maxSearched limits the part of a text in which a search looks, in characters.
+const maxSearched = 4096
+
+// contains is the condition that a column with a text has another one, given by a placeholder in lower case. It looks at the first
+// maxSearched characters. LIKE is ten times as slow for a text that nearly matches everywhere. With collation "C", PostgreSQL changes
+// ASCII letters only; translate is a hundred times as slow.
+func (d dialect) contains(column string) string {
+	start := fmt.Sprintf("substr(%s, 1, %d)", column, maxSearched)
+	found := "strpos(lower(" + start + ` COLLATE "C"), ?) > 0`
+	if d == sqliteDialect {
+		found = "instr(lower(" + start + "), ?) > 0"
+	}
+	return fmt.Sprintf("CASE WHEN octet_length(%s) > %d THEN FALSE ELSE %s END", column, maxLoadedBytes, found)
 }
 
 // lowerASCII lowers ASCII letters only, as SQLite does, so that both databases and the feed match the same rows.

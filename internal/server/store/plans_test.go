@@ -177,7 +177,7 @@ func writePlans(t *testing.T, file, plans string) {
 func explain(t *testing.T, s *Store, q pageQuery) string {
 	t.Helper()
 	if s.postgres != nil {
-		lines, err := collect(t.Context(), s.database, "EXPLAIN (COSTS OFF) "+q.query, q.args, func(scan scanner) (line string, err error) {
+		lines, err := collect(t.Context(), s.read, "EXPLAIN (COSTS OFF) "+q.query, q.args, func(scan scanner) (line string, err error) {
 			err = scan(&line)
 			return line, err
 		})
@@ -187,7 +187,7 @@ func explain(t *testing.T, s *Store, q pageQuery) string {
 		return strings.Join(lines, "\n") + "\n"
 	}
 	depths := map[int]int{}
-	lines, err := collect(t.Context(), s.database, "EXPLAIN QUERY PLAN "+q.query, q.args, func(scan scanner) (string, error) {
+	lines, err := collect(t.Context(), s.read, "EXPLAIN QUERY PLAN "+q.query, q.args, func(scan scanner) (string, error) {
 		var id, parent, unused int
 		var line string
 		if err := scan(&id, &parent, &unused, &line); err != nil {

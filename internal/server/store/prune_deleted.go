@@ -58,7 +58,7 @@ func (p *pruner) deletedV0Rows(before []any) []deletion {
 // pruneWorkloads deletes the workloads that were marked as deleted before a time, with all their rows.
 func (p *pruner) pruneWorkloads(ctx context.Context, before []any) error {
 	for {
-		deleted, err := collect(ctx, p.store.database, "SELECT type, id FROM workloads WHERE deletedat < ? ORDER BY deletedat LIMIT ?",
+		deleted, err := collect(ctx, p.store.read, "SELECT type, id FROM workloads WHERE deletedat < ? ORDER BY deletedat LIMIT ?",
 			append(before[:1:1], maxRowsPerTx), scanInstanceKey)
 		if err != nil {
 			return fmt.Errorf("list deleted workloads: %w", err)

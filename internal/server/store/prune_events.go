@@ -39,7 +39,7 @@ func excessQuery(reference string) string {
 func (p *pruner) pruneEvents(ctx context.Context) error {
 	for _, of := range instanceTables {
 		for last := int64(-1); ; {
-			ids, err := collect(ctx, p.store.database, "SELECT w.id FROM workloads w WHERE w.type = ? AND w.id > ? ORDER BY w.id LIMIT ?",
+			ids, err := collect(ctx, p.store.read, "SELECT w.id FROM workloads w WHERE w.type = ? AND w.id > ? ORDER BY w.id LIMIT ?",
 				[]any{of.kind, last, workloadBatch}, number)
 			if err != nil {
 				return fmt.Errorf("list workloads: %w", err)
@@ -94,7 +94,7 @@ func (p *pruner) findExcess(ctx context.Context, reference string, ids []int64) 
 
 // pruneExcess deletes the Events of a workload from the first excess one on.
 func (p *pruner) pruneExcess(ctx context.Context, reference string, instance, id int64) error {
-	at, err := first(ctx, p.store.database, "SELECT timestamp FROM workload_events WHERE id = ?", []any{id}, number)
+	at, err := first(ctx, p.store.read, "SELECT timestamp FROM workload_events WHERE id = ?", []any{id}, number)
 	switch {
 	case errors.Is(err, ErrNotFound): // it had also expired
 		return nil

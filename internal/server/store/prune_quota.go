@@ -8,7 +8,7 @@ import (
 // pruneLargeClusters deletes definitions of unlisted objects of the clusters that use more than half of their quota, and
 // corrects their counters. It reads all definitions and objects of these clusters, without blocking writers.
 func (p *pruner) pruneLargeClusters(ctx context.Context) error {
-	uids, err := collect(ctx, p.store.database, "SELECT uid FROM clusters WHERE storedbytes > ? ORDER BY uid",
+	uids, err := collect(ctx, p.store.read, "SELECT uid FROM clusters WHERE storedbytes > ? ORDER BY uid",
 		[]any{p.store.config.ClusterBytes / 2}, scanText)
 	if err != nil {
 		return fmt.Errorf("list large clusters: %w", err)
@@ -41,7 +41,7 @@ const unlistedDefinitions = `SELECT d.uid FROM definitions d JOIN workloads w ON
 func (p *pruner) pruneUnlistedDefinitions(ctx context.Context, cluster string) error {
 	before := p.now - p.keep.TombstoneAge.Microseconds()
 	for last := ""; ; {
-		unlisted, err := collect(ctx, p.store.database, unlistedDefinitions, []any{cluster, last, before, maxRowsPerTx}, scanText)
+		unlisted, err := collect(ctx, p.store.read, unlistedDefinitions, []any{cluster, last, before, maxRowsPerTx}, scanText)
 		if err != nil {
 			return fmt.Errorf("list unlisted definitions: %w", err)
 		}
@@ -70,7 +70,7 @@ var storedBytesError = "SELECT (SELECT COALESCE(SUM" + definitionBytesSQL + `, 0
 	FROM clusters c WHERE c.uid = ?`
 
 func (p *pruner) correctStoredBytes(ctx context.Context, cluster string) error {
-	difference, err := first(ctx, p.store.database, storedBytesError, []any{cluster}, number)
+	difference, err := first(ctx, p.store.read, storedBytesError, []any{cluster}, number)
 	if err != nil {
 		return fmt.Errorf("count stored bytes: %w", err)
 	}

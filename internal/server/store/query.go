@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"fmt"
 	"math"
 	"slices"
 	"strings"
@@ -14,21 +15,38 @@ import (
 // scanner reads the columns of one row.
 type scanner = func(targets ...any) error
 
+// readPool is a pool of connections that run queries only.
+type readPool struct {
+	*sql.DB
+	db *database
+}
+
 // reading limits the time of a statement that reads, including all its rows. PostgreSQL itself ends a slow statement,
 // but over a dead connection only this timeout ends the wait early.
 func (db *database) reading(ctx context.Context) (context.Context, context.CancelFunc) {
-	if db.dialect == sqliteDialect || db.addressHasTimeout {
+	if db.addressHasTimeout {
 		return ctx, func() {}
 	}
 	return context.WithTimeout(ctx, db.config.ReadTimeout)
 }
 
+// search runs a search, which reads texts of many rows. It returns [ErrSearchTimeout] after Config.SearchTimeout.
+func (db *database) search(ctx context.Context, run func(context.Context) error) error {
+	limited, cancel := context.WithTimeout(ctx, db.config.SearchTimeout)
+	defer cancel()
+	err := run(limited)
+	if err != nil && limited.Err() != nil && ctx.Err() == nil {
+		return fmt.Errorf("%w: %w", ErrSearchTimeout, err)
+	}
+	return err
+}
+
 // collect runs a query that reads, and converts each row with read.
-func collect[T any](ctx context.Context, db *database, query string, args []any, read func(scanner) (T, error)) ([]T, error) {
-	ctx, cancel := db.reading(ctx)
+func collect[T any](ctx context.Context, pool *readPool, query string, args []any, read func(scanner) (T, error)) ([]T, error) {
+	ctx, cancel := pool.db.reading(ctx)
 	defer cancel()
 	var all []T
-	err := queryRows(ctx, db.read.QueryContext, db.dialect.rebind(query), args, func(scan scanner) error {
+	err := queryRows(ctx, pool.QueryContext, pool.db.dialect.rebind(query), args, func(scan scanner) error {
 		one, err := read(scan)
 		all = append(all, one)
 		return err
@@ -69,12 +87,12 @@ var errPageFull = errors.New("the page is full")
 
 // collectPage is like collect, and ends after the row with which all rows have maxPageBytes. Then full is true.
 func collectPage[T any](
-	ctx context.Context, db *database, query string, args []any, read func(scanner) (T, error), size func(T) int,
+	ctx context.Context, pool *readPool, query string, args []any, read func(scanner) (T, error), size func(T) int,
 ) (page []T, full bool, err error) {
-	ctx, cancel := db.reading(ctx)
+	ctx, cancel := pool.db.reading(ctx)
 	defer cancel()
 	bytes := 0
-	err = queryRows(ctx, db.read.QueryContext, db.dialect.rebind(query), args, func(scan scanner) error {
+	err = queryRows(ctx, pool.QueryContext, pool.db.dialect.rebind(query), args, func(scan scanner) error {
 		one, err := read(scan)
 		if err != nil {
 			return err
@@ -92,10 +110,10 @@ func collectPage[T any](
 }
 
 // first reads the only row of a query. It returns [ErrNotFound] if there is none.
-func first[T any](ctx context.Context, db *database, query string, args []any, read func(scanner) (T, error)) (T, error) {
-	ctx, cancel := db.reading(ctx)
+func first[T any](ctx context.Context, pool *readPool, query string, args []any, read func(scanner) (T, error)) (T, error) {
+	ctx, cancel := pool.db.reading(ctx)
 	defer cancel()
-	one, err := read(db.read.QueryRowContext(ctx, db.dialect.rebind(query), args...).Scan)
+	one, err := read(pool.QueryRowContext(ctx, pool.db.dialect.rebind(query), args...).Scan)
 	if errors.Is(err, sql.ErrNoRows) {
 		err = ErrNotFound
 	}
@@ -198,5 +216,5 @@ func sleep(ctx context.Context, d time.Duration) bool {
 
 // databaseTime is the current time by the database's clock, in microseconds. All changedat columns use this clock.
 func (db *database) databaseTime(ctx context.Context) (int64, error) {
-	return first(ctx, db, "SELECT "+db.dialect.now(), nil, number)
+	return first(ctx, db.reserved, "SELECT "+db.dialect.now(), nil, number)
 }

@@ -82,7 +82,7 @@ func (s *Store) EventsKeptAfter(ctx context.Context, instance threeport.Instance
 		return time.Time{}, fmt.Errorf("read the database's time: %w", err)
 	}
 	tooOld := p.minEventTime() - 1 // an Event of exactly the minimum is kept
-	last, err := first(ctx, s.database, oldestKeptQuery(eventColumn(instance.Type)), []any{int64(instance.ID), p.maxEventTime(), keep.EventCount - 1}, number)
+	last, err := first(ctx, s.reserved, oldestKeptQuery(eventColumn(instance.Type)), []any{int64(instance.ID), p.maxEventTime(), keep.EventCount - 1}, number)
 	if err != nil && !errors.Is(err, ErrNotFound) {
 		return time.Time{}, fmt.Errorf("find oldest kept event: %w", err)
 	}

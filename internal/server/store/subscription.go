@@ -21,6 +21,8 @@ var (
 const (
 	// maxPending limits the undelivered workloads of a subscriber. Beyond that, loading all workloads again is cheaper.
 	maxPending = 5000
+	// maxPendingBytes limits the texts of these rows. A subscription with more is reset as well.
+	maxPendingBytes = 8 << 20
 	// maxBatch limits the result of Next.
 	maxBatch = 500
 )
@@ -34,6 +36,7 @@ type Subscription struct {
 
 	mu            sync.Mutex
 	pending       map[threeport.Instance]*threeport.Workload
+	pendingBytes  int
 	position      int64 // all changes of the feed up to this time, in microseconds, were offered
 	resetDue      bool  // Next must return ErrReset
 	resetPosition int64 // then: no change up to this position was dropped
@@ -114,6 +117,7 @@ func (s *Subscription) reset(place int64) {
 func (s *Subscription) requireReset(place int64) {
 	s.resetDue, s.resetPosition = true, place
 	clear(s.pending)
+	s.pendingBytes = 0
 	wake(s.ready)
 }
 
@@ -135,25 +139,35 @@ func (s *Subscription) take() ([]threeport.Workload, error) {
 	rows := make([]threeport.Workload, len(oldest))
 	for i, row := range oldest {
 		rows[i] = *row
+		s.pendingBytes -= textBytes(row)
 		delete(s.pending, row.Instance)
 	}
 	return rows, nil
 }
 
-// offer queues the rows that match the query. All subscriptions share the rows and must not modify them. Copies for
+// textBytes is the size of a row's texts.
+func textBytes(row *threeport.Workload) int {
+	return len(row.Name) + len(row.Said) + len(row.Reason) + len(row.Cause)
+}
+
+// offer queues the rows that match the query, and reports false if the subscription must be reset. All subscriptions share the rows and must not modify them. Copies for
 // hundreds of slow readers would need most of the memory.
-func (s *Subscription) offer(rows []*workloadRow) {
+func (s *Subscription) offer(rows []*workloadRow) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.resetDue {
-		return
+		return false
 	}
 	for _, row := range rows {
 		if s.query.Instance != nil && *s.query.Instance != row.Instance || !s.query.Filter.matchesScope(&row.Workload) {
 			continue
 		}
-		if queued, ok := s.pending[row.Instance]; ok && queued.Changed >= row.Changed {
+		queued, ok := s.pending[row.Instance]
+		if ok && queued.Changed >= row.Changed {
 			continue
+		}
+		if ok {
+			s.pendingBytes -= textBytes(queued)
 		}
 		workload := &row.Workload
 		if row.deleted || !s.query.Filter.matches(workload) {
@@ -162,11 +176,13 @@ func (s *Subscription) offer(rows []*workloadRow) {
 			workload = &gone
 		}
 		s.pending[row.Instance] = workload
+		s.pendingBytes += textBytes(workload)
 	}
 	switch {
-	case len(s.pending) > maxPending:
+	case len(s.pending) > maxPending, s.pendingBytes > maxPendingBytes:
 		s.requireReset(s.undelivered())
 	case len(s.pending) > 0:
 		wake(s.ready)
 	}
+	return !s.resetDue
 }

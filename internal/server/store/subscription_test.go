@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/threeport/threeport-agent/internal/threeport"
@@ -42,6 +43,32 @@ func TestSubscription_SeveralVersions_KeepsNewest(t *testing.T) {
 	}
 	if rows, err := sub.take(); len(rows) > 0 || err != nil {
 		t.Errorf("a second take returned %s, error %v; want nothing", changes(rows), err)
+	}
+}
+
+func TestSubscription_TooManyBytes_IsReset(t *testing.T) {
+	sub := newSubscription(newFeed(nil), WatchQuery{}, 0)
+	long := func(id, changed int64, size int) []*workloadRow {
+		row := changedRow(id, "Down", changed)
+		row.Cause = strings.Repeat("x", size)
+		return []*workloadRow{row}
+	}
+	for version := range int64(3) { // only the newest version of a row is pending
+		if !sub.offer(long(1, version+1, maxPendingBytes)) {
+			t.Fatalf("version %d of the only row: the subscription is reset, want the row", version+1)
+		}
+	}
+	if got, err := sub.take(); err != nil || changes(got) != "1@3, " {
+		t.Fatalf("got %s, %v, want the newest version", changes(got), err)
+	}
+	if !sub.offer(long(2, 4, maxPendingBytes)) || sub.offer(long(3, 5, 1)) {
+		t.Error("want a reset with the first byte beyond the limit")
+	}
+	if _, err := sub.take(); !errors.Is(err, ErrReset) {
+		t.Errorf("got %v, want %v", err, ErrReset)
+	}
+	if !sub.offer(long(4, 6, maxPendingBytes)) {
+		t.Error("after the reset, a row of the most bytes causes another one")
 	}
 }
 

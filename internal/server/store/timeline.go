@@ -17,7 +17,8 @@ type TimelineQuery struct {
 	Level string
 	// Kind is the kind of the involved object.
 	Kind string
-	// Text must occur in the reason, the message or the object's name. ASCII letters match in either case.
+	// Text must occur at the beginning of the reason, the message or the object's name: see maxSearched. ASCII letters match in
+	// either case.
 	Text string
 	// From (inclusive) and To (exclusive) limit the last occurrence of an Event.
 	From, To *time.Time
@@ -37,7 +38,7 @@ func (q TimelineQuery) Validate() error {
 	if err := checkText("kind", q.Kind); err != nil {
 		return err
 	}
-	if err := checkText("text", q.Text); err != nil {
+	if err := checkSearch(q.Text); err != nil {
 		return err
 	}
 	if q.From != nil && q.To != nil && q.To.Before(*q.From) {
@@ -72,9 +73,22 @@ func (q TimelineQuery) position() (*timelinePosition, error) {
 }
 
 // Timeline returns a page of a workload's Events, newest first. A page ends after maxPageBytes, also with fewer than q.Size
-// Events. The error is that of Validate, or [ErrNotFound] if the
-// workload does not exist.
-func (s *Store) Timeline(ctx context.Context, instance threeport.Instance, q TimelineQuery) (threeport.List[threeport.TimelineEvent], error) {
+// Events. The error is that of Validate, [ErrNotFound] if the workload does not exist, or [ErrSearchTimeout].
+func (s *Store) Timeline(
+	ctx context.Context, instance threeport.Instance, q TimelineQuery,
+) (list threeport.List[threeport.TimelineEvent], err error) {
+	if q.Text == "" {
+		return s.timeline(ctx, instance, q)
+	}
+	err = s.search(ctx, func(ctx context.Context) error {
+		list, err = s.timeline(ctx, instance, q)
+		return err
+	})
+	return list, err
+}
+
+// timeline implements Timeline.
+func (s *Store) timeline(ctx context.Context, instance threeport.Instance, q TimelineQuery) (threeport.List[threeport.TimelineEvent], error) {
 	list := threeport.List[threeport.TimelineEvent]{Items: []threeport.TimelineEvent{}}
 	if err := q.Validate(); err != nil {
 		return list, err
@@ -86,7 +100,7 @@ func (s *Store) Timeline(ctx context.Context, instance threeport.Instance, q Tim
 	place, _ := q.position()    // validated above
 	where := s.dialect.timeline(instance, q)
 	query, args := timelinePage(where, place, size+1)
-	events, more, err := collectPage(ctx, s.database, query, args, scanTimelineEvent, eventBytes)
+	events, more, err := collectPage(ctx, s.read, query, args, scanTimelineEvent, eventBytes)
 	if err != nil {
 		return list, fmt.Errorf("list events of workload: %w", err)
 	}
@@ -95,7 +109,7 @@ func (s *Store) Timeline(ctx context.Context, instance threeport.Instance, q Tim
 	}
 	list.Total = int64(len(events))
 	if place != nil || more {
-		if list.Total, err = first(ctx, s.database, timelineCount(where), where.args, number); err != nil {
+		if list.Total, err = first(ctx, s.read, timelineCount(where), where.args, number); err != nil {
 			return list, fmt.Errorf("count events of workload: %w", err)
 		}
 	}
@@ -121,10 +135,8 @@ func (d dialect) timeline(instance threeport.Instance, q TimelineQuery) whereCla
 		where.add("involvedkind = ?", q.Kind)
 	}
 	if q.Text != "" {
-		pattern := likePattern(q.Text)
-		where.add(fmt.Sprintf(`(%[2]s %[1]s ? ESCAPE '\' OR %[3]s %[1]s ? ESCAPE '\' OR involvedname %[1]s ? ESCAPE '\')`,
-			d.like(), boundedText("reason"), boundedText("message")),
-			pattern, pattern, pattern)
+		text := lowerASCII(q.Text)
+		where.add("("+d.contains("reason")+" OR "+d.contains("message")+" OR "+d.contains("involvedname")+")", text, text, text)
 	}
 	if q.From != nil {
 		where.add("timestamp >= ?", microsOf(*q.From))

@@ -57,12 +57,12 @@ func (s *Store) CreateToken(ctx context.Context, t Token, hash []byte) (Token, e
 
 // TokenByHash returns the token with this hash, even if it is expired or revoked; else [ErrNotFound].
 func (s *Store) TokenByHash(ctx context.Context, hash []byte) (Token, error) {
-	return first(ctx, s.database, "SELECT "+tokenColumns+" FROM tokens WHERE hash = ?", []any{hash}, scanToken)
+	return first(ctx, s.reserved, "SELECT "+tokenColumns+" FROM tokens WHERE hash = ?", []any{hash}, scanToken)
 }
 
 // Tokens returns all tokens, oldest first.
 func (s *Store) Tokens(ctx context.Context) ([]Token, error) {
-	tokens, err := collect(ctx, s.database, "SELECT "+tokenColumns+" FROM tokens ORDER BY id", nil, scanToken)
+	tokens, err := collect(ctx, s.read, "SELECT "+tokenColumns+" FROM tokens ORDER BY id", nil, scanToken)
 	if err != nil {
 		return nil, fmt.Errorf("list tokens: %w", err)
 	}
@@ -107,7 +107,7 @@ func (s *Store) CreateSession(ctx context.Context, hash []byte, tokenID int64, e
 
 // SessionToken returns the token of an unexpired session, even if the token is expired or revoked; else [ErrNotFound].
 func (s *Store) SessionToken(ctx context.Context, hash []byte, now time.Time) (Token, error) {
-	return first(ctx, s.database, "SELECT "+tokenColumns+
+	return first(ctx, s.reserved, "SELECT "+tokenColumns+
 		" FROM sessions JOIN tokens ON tokens.id = sessions.tokenid WHERE sessions.hash = ? AND sessions.expiresat > ?",
 		[]any{hash, now.UnixMicro()}, scanToken)
 }

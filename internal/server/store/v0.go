@@ -11,7 +11,9 @@ import (
 // resourceStatements are the prepared statements of one resource.
 type resourceStatements struct {
 	insert, update, remove *sql.Stmt // on Store.write
-	find, get, byUnique    *sql.Stmt // on Store.read; byUnique on Store.write, nil without a unique field
+	find                   *sql.Stmt // on Store.reserved
+	get                    *sql.Stmt // on Store.read
+	byUnique               *sql.Stmt // on Store.write, nil without a unique field
 }
 
 // prepareResources prepares the statements, and the ID generator, which starts above the largest stored ID.
@@ -57,8 +59,8 @@ func (s *Store) prepareResource(ctx context.Context, r *Resource) (*resourceStat
 			r.table(), strings.Join(sets, ", "), r.boundedColumns())),
 		remove: prepare(s.write, fmt.Sprintf("UPDATE %s SET deletedat = ? WHERE id = ? AND deletedat IS NULL RETURNING %s",
 			r.table(), r.boundedColumns())),
-		find: prepare(s.read, "SELECT "+r.referenceColumns()+" FROM "+r.table()+" WHERE deletedat IS NULL AND id = ?"),
-		get:  prepare(s.read, sel+"id = ?"),
+		find: prepare(s.reserved.DB, "SELECT "+r.referenceColumns()+" FROM "+r.table()+" WHERE deletedat IS NULL AND id = ?"),
+		get:  prepare(s.read.DB, sel+"id = ?"),
 	}
 	if i, ok := s.unique(r); ok {
 		prepared.byUnique = prepare(s.write, sel+r.Fields[i].Column()+" = ?")

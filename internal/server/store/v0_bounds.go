@@ -25,9 +25,12 @@ func (f Field) bounded() string {
 }
 
 // boundedText is the expression of a column with a text, of at most maxMessage characters.
-func boundedText(column string) string {
+func boundedText(column string) string { return cutText(column, maxMessage) }
+
+// cutText is the expression of a column with a text, of at most length characters.
+func cutText(column string, length int) string {
 	return fmt.Sprintf("CASE WHEN octet_length(%[1]s) > %d THEN '%s' WHEN octet_length(%[1]s) > %[4]d THEN substr(%[1]s, 1, %[4]d) ELSE %[1]s END",
-		column, maxLoadedBytes, replacedText, maxMessage)
+		column, maxLoadedBytes, replacedText, length)
 }
 
 // boundedColumns are the columns of a row with bounded sizes, in the order of scan.

@@ -41,6 +41,14 @@ func (s Selection) where(r *Resource) (where whereClause) {
 	return where
 }
 
+// IsSearch reports whether the list reads every row of the table, because no filter is on a field with an index.
+func (s Selection) IsSearch(r *Resource) bool {
+	return len(s.Filters) > 0 && !slices.ContainsFunc(s.Filters, func(f Filter) bool {
+		field := r.Fields[f.Field]
+		return field.unique || field.references != ""
+	})
+}
+
 // matchesNothing reports whether a filter has a value that no row can have.
 func (s Selection) matchesNothing() bool {
 	return slices.ContainsFunc(s.Filters, func(f Filter) bool {
@@ -62,6 +70,7 @@ type Page struct {
 	store    *Store
 	resource *Resource
 	where    whereClause // of all pages
+	search   bool        // each statement is a search
 	offset   int64       // rows before the page
 	left     int64       // rows to read
 
@@ -76,7 +85,7 @@ func (s *Store) List(ctx context.Context, r *Resource, selection Selection) (*Pa
 	if selection.matchesNothing() {
 		return &Page{ended: true}, nil
 	}
-	p := &Page{store: s, resource: r, where: selection.where(r), left: math.MaxInt64, chunk: maxChunkRows}
+	p := &Page{store: s, resource: r, where: selection.where(r), search: selection.IsSearch(r), left: math.MaxInt64, chunk: maxChunkRows}
 	if selection.Size >= 0 {
 		p.left, p.offset = int64(selection.Size), selection.offset()
 	}
@@ -89,7 +98,10 @@ func (s *Store) List(ctx context.Context, r *Resource, selection Selection) (*Pa
 		p.Total = p.offset + read
 		return p, nil
 	}
-	p.Total, err = first(ctx, s.database, "SELECT COUNT(*) FROM "+r.table()+" WHERE "+p.where.String(), p.where.args, number)
+	err = p.run(ctx, func(ctx context.Context) error {
+		p.Total, err = first(ctx, s.read, "SELECT COUNT(*) FROM "+r.table()+" WHERE "+p.where.String(), p.where.args, number)
+		return err
+	})
 	p.left = min(p.left, max(p.Total-p.offset-read, 0))
 	return p, err
 }
@@ -106,6 +118,14 @@ func (p *Page) Next(ctx context.Context) ([]Row, error) {
 // IsRead reports whether all rows of the page were read from the database. The first chunk is read by List.
 func (p *Page) IsRead() bool { return p.ended || p.left == 0 }
 
+// run runs a statement.
+func (p *Page) run(ctx context.Context, statement func(context.Context) error) error {
+	if p.search {
+		return p.store.search(ctx, statement)
+	}
+	return statement(ctx)
+}
+
 func (p *Page) read(ctx context.Context) ([]Row, error) {
 	if p.IsRead() {
 		return nil, nil
@@ -117,7 +137,12 @@ func (p *Page) read(ctx context.Context) ([]Row, error) {
 	}
 	limit := min(p.left, p.chunk)
 	query := "SELECT " + p.resource.boundedColumns() + " FROM " + p.resource.table() + " WHERE " + where.String() + " ORDER BY id LIMIT ? OFFSET ?"
-	rows, full, err := collectPage(ctx, p.store.database, query, append(where.args, limit, offset), p.resource.scan, p.resource.JSONBytes)
+	var rows []Row
+	var full bool
+	err := p.run(ctx, func(ctx context.Context) (err error) {
+		rows, full, err = collectPage(ctx, p.store.read, query, append(where.args, limit, offset), p.resource.scan, p.resource.JSONBytes)
+		return err
+	})
 	if err != nil {
 		return nil, err
 	}

@@ -14,7 +14,7 @@ import (
 // than anyone reads.
 const maxDeletedObjects = 500
 
-var workloadQuery = "SELECT " + workloadColumns + " FROM " + workloadTables + " WHERE w.type = ? AND w.id = ?"
+var workloadQuery = "SELECT " + workloadColumns(maxMessage) + " FROM " + workloadTables + " WHERE w.type = ? AND w.id = ?"
 
 const (
 	objectColumns = "SELECT o.key, o.apigroup, o.apiversion, o.kind, o.namespace, o.name, o.uid, o.owner, o.listed, o.resourceinstanceid, " +
@@ -77,7 +77,7 @@ func (t *Tree) Next(ctx context.Context) ([]threeport.Object, error) {
 // read returns up to limit objects after a position, and whether none follow.
 func (t *Tree) read(ctx context.Context, query string, limit int64, position ...any) (objects []threeport.Object, ended bool, err error) {
 	args := append([]any{t.Workload.Type, int64(t.Workload.ID)}, append(position, limit)...)
-	_, full, err := collectPage(ctx, t.store.database, query, args, func(scan scanner) (size int, err error) {
+	_, full, err := collectPage(ctx, t.store.read, query, args, func(scan scanner) (size int, err error) {
 		object, key, err := scanObject(scan)
 		objects = append(objects, object)
 		t.lastKey = key
@@ -99,7 +99,7 @@ func objectBytes(o threeport.Object) int {
 
 // workloadRow returns the row of a workload, or [ErrNotFound] if it does not exist or is deleted.
 func (s *Store) workloadRow(ctx context.Context, instance threeport.Instance) (*workloadRow, error) {
-	row, err := first(ctx, s.database, workloadQuery, []any{instance.Type, int64(instance.ID)}, scanWorkload)
+	row, err := first(ctx, s.reserved, workloadQuery, []any{instance.Type, int64(instance.ID)}, scanWorkload)
 	if err != nil {
 		return nil, fmt.Errorf("read workload: %w", err)
 	}
@@ -129,7 +129,7 @@ func (s *Store) DefinitionSize(ctx context.Context, clusterUID, uid string) (int
 	if !storable(clusterUID, uid) {
 		return 0, fmt.Errorf("read definition: %w", ErrNotFound)
 	}
-	size, err := first(ctx, s.database, definitionSizeQuery, []any{clusterUID, uid}, number)
+	size, err := first(ctx, s.read, definitionSizeQuery, []any{clusterUID, uid}, number)
 	if err != nil {
 		return 0, fmt.Errorf("read size of definition: %w", err)
 	}
@@ -144,7 +144,7 @@ func (s *Store) Definition(ctx context.Context, clusterUID, uid string) (threepo
 	if !storable(clusterUID, uid) {
 		return threeport.Definition{}, fmt.Errorf("read definition: %w", ErrNotFound)
 	}
-	definition, err := first(ctx, s.database, definitionQuery, []any{clusterUID, uid}, scanDefinition)
+	definition, err := first(ctx, s.read, definitionQuery, []any{clusterUID, uid}, scanDefinition)
 	if err != nil {
 		return definition, fmt.Errorf("read definition: %w", err)
 	}

@@ -27,19 +27,28 @@ func (s *Store) filter(ctx context.Context, q WorkloadQuery) (whereClause, error
 	}
 	pattern := likePattern(q.Text)
 	clusters, err := s.clustersByName(ctx, pattern)
+	found, args := s.dialect.searchWorkloads(q.Text)
 	switch {
 	case err != nil:
 		return where, fmt.Errorf("find clusters by text: %w", err)
 	case len(clusters) == 0:
-		where.add(`w.search LIKE ? ESCAPE '\'`, pattern)
+		where.add(found, args...)
 	case len(clusters) <= maxInlineClusters:
-		where.add(`(w.search LIKE ? ESCAPE '\' OR w.clusteruid IN `+placeholders(len(clusters))+")",
-			append([]any{pattern}, clusters...)...)
+		where.add("("+found+" OR w.clusteruid IN "+placeholders(len(clusters))+")", append(args, clusters...)...)
 	default:
-		where.add(`(w.search LIKE ? ESCAPE '\' OR w.clusteruid IN (SELECT uid FROM clusters WHERE namekey LIKE ? ESCAPE '\'))`,
-			pattern, pattern)
+		where.add("("+found+` OR w.clusteruid IN (SELECT uid FROM clusters WHERE namekey LIKE ? ESCAPE '\'))`, append(args, pattern)...)
 	}
 	return where, nil
+}
+
+// searchWorkloads is the condition that the first maxSearched characters of name, reason and cause have a text. In PostgreSQL
+// LIKE selects by the index of trigrams, which looks at the whole text.
+func (d dialect) searchWorkloads(text string) (condition string, args []any) {
+	start, lower := fmt.Sprintf("substr(w.search, 1, %d)", maxSearched), lowerASCII(text)
+	if d == sqliteDialect {
+		return "instr(" + start + ", ?) > 0", []any{lower}
+	}
+	return `(w.search LIKE ? ESCAPE '\' AND strpos(` + start + ", ?) > 0)", []any{likePattern(text), lower}
 }
 
 // maxInlineClusters limits the UIDs of clusters in a query: with a list of UIDs the database can combine the indexes
@@ -48,7 +57,7 @@ const maxInlineClusters = 20
 
 // clustersByName returns the UIDs of clusters whose names match, up to maxInlineClusters + 1.
 func (s *Store) clustersByName(ctx context.Context, pattern string) ([]any, error) {
-	return collect(ctx, s.database, `SELECT uid FROM clusters WHERE namekey LIKE ? ESCAPE '\' LIMIT ?`,
+	return collect(ctx, s.read, `SELECT uid FROM clusters WHERE namekey LIKE ? ESCAPE '\' LIMIT ?`,
 		[]any{pattern, maxInlineClusters + 1}, func(scan scanner) (any, error) {
 			var uid string
 			err := scan(&uid)
@@ -89,8 +98,18 @@ func (q WorkloadQuery) matchesScope(w *threeport.Workload) bool {
 }
 
 func (q WorkloadQuery) matchesText(w *threeport.Workload) bool {
-	text := lowerASCII(q.Text)
-	return slices.ContainsFunc([]string{w.Name, w.Reason, w.Cause, w.ClusterName}, func(of string) bool {
-		return strings.Contains(lowerASCII(of), text)
-	})
+	const separator = "\x1f" // of the column search; no text to search for has it
+	searched, text := start(w.Name+separator+w.Reason+separator+w.Cause, maxSearched), lowerASCII(q.Text)
+	return strings.Contains(lowerASCII(searched), text) || strings.Contains(lowerASCII(w.ClusterName), text)
+}
+
+// start returns the first n characters of a text.
+func start(text string, n int) string {
+	for i := range text {
+		if n == 0 {
+			return text[:i]
+		}
+		n--
+	}
+	return text
 }

@@ -28,7 +28,8 @@ type WorkloadQuery struct {
 	Statuses, Types []string
 	// Cluster is the UID of a cluster; empty for all.
 	Cluster string
-	// Text must occur in the name, reason, cause or the cluster's name. ASCII letters match in either case.
+	// Text must occur in the name, the reason or the beginning of the cause, or in the cluster's name: see maxSearched. ASCII
+	// letters match in either case.
 	Text string
 	// Sort is worst, name, cluster or since; empty means worst.
 	Sort string
@@ -68,7 +69,7 @@ func (q WorkloadQuery) validateFilter() error {
 	if err := checkText("cluster", q.Cluster); err != nil {
 		return err
 	}
-	return checkText("text", q.Text)
+	return checkSearch(q.Text)
 }
 
 // sort is Sort with its default.
@@ -87,9 +88,16 @@ type workloadRow struct {
 	deleted             bool
 }
 
-// The name and the reported status may be longer than any limit: earlier versions had none for v0.
-var workloadColumns = "w.type, w.id, " + boundedText("w.name") + ", w.clusteruid, w.status, " + boundedText("w.said") + ", w.reason, w.cause, w.since, w.saidat, w.silent, " +
-	"w.pending, w.rejected, w.dropped, w.changedat, w.deletedat, w.rank, w.namekey, c.name, c.namekey, c.heardat, c.delayseconds"
+// maxListedText limits a text of a row in lists and watches, in characters. Each watch has a copy of a row in its answer.
+const maxListedText = 4096
+
+// workloadColumns are the columns of a row. The texts that agents set have at most length characters. The name and the reported
+// status may be longer than any limit: earlier versions had none for v0.
+func workloadColumns(length int) string {
+	return "w.type, w.id, " + boundedText("w.name") + ", w.clusteruid, w.status, " + cutText("w.said", length) + ", w.reason, " +
+		cutText("w.cause", length) + ", w.since, w.saidat, w.silent, " +
+		"w.pending, w.rejected, w.dropped, w.changedat, w.deletedat, w.rank, w.namekey, c.name, c.namekey, c.heardat, c.delayseconds"
+}
 
 func scanWorkload(scan scanner) (*workloadRow, error) {
 	var (
@@ -118,8 +126,21 @@ func workloadBytes(row *workloadRow) int {
 	return others + jsonBytes(row.Name, row.Said, row.Reason, row.Cause)
 }
 
-// Workloads returns a page of workloads. A page ends after maxPageBytes, also with fewer than q.Size workloads. The error is that of Validate for an invalid query.
-func (s *Store) Workloads(ctx context.Context, q WorkloadQuery) (threeport.List[threeport.Workload], error) {
+// Workloads returns a page of workloads, with texts cut to maxListedText. A page ends after maxPageBytes, also with fewer than q.Size workloads. The error is
+// that of Validate for an invalid query, or [ErrSearchTimeout].
+func (s *Store) Workloads(ctx context.Context, q WorkloadQuery) (list threeport.List[threeport.Workload], err error) {
+	if q.Text == "" {
+		return s.listWorkloads(ctx, q)
+	}
+	err = s.search(ctx, func(ctx context.Context) error {
+		list, err = s.listWorkloads(ctx, q)
+		return err
+	})
+	return list, err
+}
+
+// listWorkloads implements Workloads.
+func (s *Store) listWorkloads(ctx context.Context, q WorkloadQuery) (threeport.List[threeport.Workload], error) {
 	list := threeport.List[threeport.Workload]{Items: []threeport.Workload{}}
 	if err := q.Validate(); err != nil {
 		return list, err
@@ -179,7 +200,7 @@ func (s *Store) sortedWorkloads(
 	ctx context.Context, o order, where whereClause, place *workloadPosition, limit int,
 ) (rows []*workloadRow, full bool, err error) {
 	query, args := o.page(where, place, limit)
-	return collectPage(ctx, s.database, query, args, scanWorkload, workloadBytes)
+	return collectPage(ctx, s.read, query, args, scanWorkload, workloadBytes)
 }
 
 // page selects up to limit rows after a position.
@@ -188,7 +209,7 @@ func (o order) page(where whereClause, place *workloadPosition, limit int) (quer
 	if place != nil {
 		o.addAfter(place, &where)
 	}
-	return "SELECT " + workloadColumns + " FROM " + o.from + " WHERE " + where.String() +
+	return "SELECT " + workloadColumns(maxListedText) + " FROM " + o.from + " WHERE " + where.String() +
 		" ORDER BY " + o.orderBy() + " LIMIT ?", append(where.args, limit)
 }
 
@@ -221,7 +242,7 @@ func countsQuery(where whereClause) string {
 
 func (s *Store) countRanks(ctx context.Context, where whereClause) (map[int]int64, error) {
 	counts := make(map[int]int64)
-	_, err := collect(ctx, s.database, countsQuery(where), where.args, func(scan scanner) (rank int, err error) {
+	_, err := collect(ctx, s.read, countsQuery(where), where.args, func(scan scanner) (rank int, err error) {
 		var n int64
 		err = scan(&rank, &n)
 		counts[rank] = n

@@ -331,10 +331,10 @@ func TestWorkloads_InvalidCursor_IsRefused(t *testing.T) {
 func TestWorkloads_LongCauses_MakeShortPages(t *testing.T) {
 	forEachDatabase(t, func(t *testing.T, s *Store) {
 		t.Helper()
-		const workloads = 40
+		const workloads = 600
 		putCluster(t, s, "c", "cluster")
 		for i := range workloads {
-			f := fixture{id: int64(i + 1), status: "Down", cause: strings.Repeat("x", maxMessage)}
+			f := fixture{id: int64(i + 1), status: "Down", cause: strings.Repeat("x", 2*maxListedText)}
 			if i%2 == 0 {
 				f.cluster = "c"
 			}
@@ -348,7 +348,7 @@ func TestWorkloads_LongCauses_MakeShortPages(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if most := 2 * maxPageBytes / maxMessage; list.Total != workloads || len(list.Items) > most {
+				if most := 2 * maxPageBytes / maxListedText; list.Total != workloads || len(list.Items) > most {
 					t.Errorf("by %s: a page has %d of %d workloads, want at most %d of %d", sort, len(list.Items), list.Total, most, workloads)
 				}
 				for _, w := range list.Items {

@@ -1,0 +1,112 @@
+package attacks
+
+import (
+	"bufio"
+	"bytes"
+	"compress/gzip"
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/threeport/threeport-agent/internal/server/store"
+	"github.com/threeport/threeport-agent/internal/testing/databases"
+	"github.com/threeport/threeport-agent/internal/threeport"
+)
+
+// An agent reports long causes of many workloads while viewers have watches.
+func TestMemory_WatchesReceiveLongCauses(t *testing.T) {
+	const (
+		workloads = 60
+		watches   = 20
+		sets      = 3
+	)
+	databases.ForEach(t, func(t *testing.T, address string) {
+		t.Helper()
+		a := newAPI(t, address)
+		s, err := store.Open(t.Context(), store.Config{Address: address})
+		a.must(err)
+		set := threeport.ReportSet{Agent: threeport.Agent{ClusterUID: ownCluster, Time: time.Now()}}
+		for range workloads {
+			set.Reports = append(set.Reports, threeport.Report{
+				Instance: threeport.Instance{Type: threeport.TypeWorkloadInstance, ID: threeport.ID(a.workload(s, ownCluster).instance)},
+				Status:   &threeport.StatusReport{Status: "Down", Reason: "R", Cause: strings.Repeat("<", 64<<10)},
+			})
+		}
+		a.must(s.Close())
+		a.start()
+		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+		defer cancel()
+		received := make(chan struct{}, sets*watches*workloads)
+		var viewers sync.WaitGroup
+		for range watches {
+			stream := a.openWatch(ctx)
+			viewers.Go(func() {
+				defer stream.Close() //nolint:errcheck // the test ends it
+				lines := bufio.NewScanner(stream)
+				lines.Buffer(nil, 1<<20)
+				for lines.Scan() {
+					if lines.Text() == "event: workload" {
+						received <- struct{}{}
+					}
+				}
+			})
+		}
+		for range sets {
+			for i := range set.Reports {
+				set.Reports[i].Version = threeport.ID(time.Now().UnixMicro())
+			}
+			a.sendCompressed(ctx, a.agent, set)
+			for range watches * workloads {
+				select {
+				case <-received:
+				case <-ctx.Done():
+					t.Fatal("the watches do not receive all changes")
+				}
+			}
+		}
+		cancel()
+		viewers.Wait()
+		a.expectAlive()
+	})
+}
+
+// openWatch opens a watch of a viewer, which the caller closes.
+func (a *api) openWatch(ctx context.Context) io.ReadCloser {
+	a.Helper()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, a.url+"/v0/workloads/watch", http.NoBody)
+	a.must(err)
+	req.Header.Set("Authorization", a.viewer)
+	resp, err := a.client.Do(req)
+	a.must(err)
+	if resp.StatusCode != http.StatusOK {
+		a.Fatalf("a watch: the answer is %d, want %d", resp.StatusCode, http.StatusOK)
+	}
+	return resp.Body
+}
+
+// sendCompressed sends a report set, which is small when compressed.
+func (a *api) sendCompressed(ctx context.Context, bearer string, set threeport.ReportSet) {
+	a.Helper()
+	var body bytes.Buffer
+	compressor := gzip.NewWriter(&body)
+	encoder := json.NewEncoder(compressor)
+	encoder.SetEscapeHTML(false)
+	a.must(encoder.Encode(set))
+	a.must(compressor.Close())
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, a.url+"/v0/workload-report-sets", &body)
+	a.must(err)
+	req.Header.Set("Authorization", bearer)
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("Content-Encoding", "gzip")
+	resp, err := a.client.Do(req)
+	a.must(err)
+	defer resp.Body.Close() //nolint:errcheck // it was read
+	if text, err := io.ReadAll(resp.Body); err != nil || resp.StatusCode != http.StatusOK {
+		a.Fatalf("a report set: the answer is %d %s, %v, want %d", resp.StatusCode, text, err, http.StatusOK)
+	}
+}
