@@ -3,33 +3,9 @@ package informers
 import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/tools/cache"
 
-	"github.com/threeport/threeport-agent/internal/agent/observe"
 	"github.com/threeport/threeport-agent/internal/agent/target"
 )
-
-// Indexes of Events by their involved object.
-const (
-	indexByUID  = "involvedUID"
-	indexByName = "involvedName"
-)
-
-// eventIndexers find the Events about an object.
-var eventIndexers = cache.Indexers{
-	indexByUID: func(obj any) ([]string, error) {
-		if ev, ok := obj.(*corev1.Event); ok && ev.InvolvedObject.UID != "" {
-			return []string{string(ev.InvolvedObject.UID)}, nil
-		}
-		return nil, nil
-	},
-	indexByName: func(obj any) ([]string, error) {
-		if ev, ok := obj.(*corev1.Event); ok {
-			return []string{observe.InvolvedObject(ev).String()}, nil
-		}
-		return nil, nil
-	},
-}
 
 // Event returns an Event from the cache; nil if no cache has it. initial is true if the Event is part of an informer's
 // first list, which the Handler has not received completely.
@@ -40,27 +16,28 @@ func (s *Informers) Event(name types.NamespacedName) (ev *corev1.Event, initial 
 		return nil, false
 	}
 	cached, _ := inf.object(ref)
-	ev, _ = cached.(*corev1.Event)
-	return ev, !inf.hasSynced()
+	found, ok := cached.(*cachedEvent)
+	if !ok {
+		return nil, false
+	}
+	return found.event(), !inf.hasSynced()
 }
 
 // EventsAbout returns the names of the Events about an object: by its UID, or by its name if the identity has no UID.
 func (s *Informers) EventsAbout(id target.Identity) []types.NamespacedName {
 	var out []types.NamespacedName
-	index, value := indexByUID, string(id.UID)
+	index, value := eventsByUID, string(id.UID)
 	if id.UID == "" {
-		index, value = indexByName, id.String()
+		index, value = eventsByName, id.String()
 	}
-	s.pool.eachEvent(index, value, func(ev *corev1.Event) {
-		out = append(out, types.NamespacedName{Namespace: ev.Namespace, Name: ev.Name})
-	})
+	s.pool.eachEvent(index, value, func(ev *cachedEvent) { out = append(out, ev.namespacedName()) })
 	return out
 }
 
 // EachEvent visits the Events about the object of a UID.
 func (s *Informers) EachEvent(about types.UID, visit func(*corev1.Event)) {
 	if about != "" {
-		s.pool.eachEvent(indexByUID, string(about), visit)
+		s.pool.eachEvent(eventsByUID, string(about), func(ev *cachedEvent) { visit(ev.event()) })
 	}
 }
 
@@ -73,8 +50,8 @@ func (s *Informers) EventUIDs() (map[types.UID]struct{}, bool) {
 	for _, i := range s.pool.eventInformers() {
 		synced[i.id.namespace] = i.hasSynced()
 		for _, obj := range i.shared.GetStore().List() {
-			if ev, ok := obj.(*corev1.Event); ok {
-				out[ev.UID] = struct{}{}
+			if ev, ok := obj.(*cachedEvent); ok {
+				out[ev.uid] = struct{}{}
 			}
 		}
 	}
@@ -91,22 +68,16 @@ func (s *Informers) EventUIDs() (map[types.UID]struct{}, bool) {
 func (s *Informers) EventsAboutUnknownObjects() []types.NamespacedName {
 	var out []types.NamespacedName
 	for _, i := range s.pool.eventInformers() {
-		for _, uid := range i.shared.GetIndexer().ListIndexFuncValues(indexByUID) {
-			if _, known := s.targets.KnownObject(types.UID(uid)); known {
+		for _, obj := range i.shared.GetStore().List() {
+			ev, ok := obj.(*cachedEvent)
+			if !ok || ev.involvedUID == "" {
 				continue
 			}
-			about, err := i.shared.GetIndexer().ByIndex(indexByUID, uid)
-			if err != nil {
-				continue // an index that every informer of Events has
+			if _, known := s.targets.KnownObject(ev.involvedUID); known {
+				continue
 			}
-			for _, obj := range about {
-				ev, ok := obj.(*corev1.Event)
-				if !ok {
-					continue
-				}
-				if kind := observe.InvolvedObject(ev).GroupKind(); IsBaseKind(kind) || s.lookups.looksUp(kind) {
-					out = append(out, types.NamespacedName{Namespace: ev.Namespace, Name: ev.Name})
-				}
+			if kind := ev.involved().GroupKind(); IsBaseKind(kind) || s.lookups.looksUp(kind) {
+				out = append(out, ev.namespacedName())
 			}
 		}
 	}

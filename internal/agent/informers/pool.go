@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/tools/cache"
@@ -177,19 +176,4 @@ func (p *informerPool) find(gvr *schema.GroupVersionResource, ref target.Ref) (*
 // eventInformers returns the informers of Events.
 func (p *informerPool) eventInformers() []*informer {
 	return p.all(func(i *informer) bool { return i.gvk.GroupKind() == eventKind.GroupKind() })
-}
-
-// eachEvent visits the Events that an index has under a value.
-func (p *informerPool) eachEvent(index, value string, visit func(*corev1.Event)) {
-	for _, i := range p.eventInformers() {
-		events, err := i.shared.GetIndexer().ByIndex(index, value)
-		if err != nil {
-			continue // an index that every informer of Events has
-		}
-		for _, obj := range events {
-			if ev, ok := obj.(*corev1.Event); ok {
-				visit(ev)
-			}
-		}
-	}
 }

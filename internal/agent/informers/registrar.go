@@ -4,7 +4,6 @@ import (
 	"slices"
 	"strconv"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -51,17 +50,19 @@ func (r *registrar) handlerFor(i *informer) cache.ResourceEventHandler {
 
 func (r *registrar) eventHandler() cache.ResourceEventHandler {
 	changed := func(obj any, initial bool) {
-		if ev, ok := obj.(*corev1.Event); ok {
-			r.handler.EventChanged(ev, initial)
+		if ev, ok := obj.(*cachedEvent); ok {
+			r.handler.EventChanged(ev.event(), initial)
 		}
 	}
 	return cache.ResourceEventHandlerDetailedFuncs{
 		AddFunc:    changed,
 		UpdateFunc: func(_, obj any) { changed(obj, false) },
 		DeleteFunc: func(obj any) {
-			if o, err := unwrap(obj); err == nil {
-				ev, _ := o.(*corev1.Event)
-				r.handler.EventDeleted(o.GetUID(), ev)
+			if tombstone, ok := obj.(cache.DeletedFinalStateUnknown); ok {
+				obj = tombstone.Obj
+			}
+			if ev, ok := obj.(*cachedEvent); ok {
+				r.handler.EventDeleted(ev.uid, ev.event())
 			}
 		},
 	}

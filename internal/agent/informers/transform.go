@@ -27,7 +27,7 @@ func transform(gvk schema.GroupVersionKind, listed lists, redaction *redact.Live
 	return func(obj any) (any, error) {
 		switch o := obj.(type) {
 		case *corev1.Event:
-			return trimEvent(o), nil
+			return newCachedEvent(o), nil
 		case *corev1.Pod:
 			return trimPod(o), nil
 		case *unstructured.Unstructured:
@@ -46,7 +46,7 @@ func transform(gvk schema.GroupVersionKind, listed lists, redaction *redact.Live
 				return o, nil
 			}
 			return newStub(o), nil
-		default: // a stub, or a tombstone
+		default: // a cached Event, a stub, or a tombstone
 			return obj, nil
 		}
 	}
@@ -109,23 +109,6 @@ func trimSlice(o *unstructured.Unstructured) *unstructured.Unstructured {
 		}
 	}
 	out.Object["endpoints"] = trimmed
-	return out
-}
-
-func trimEvent(ev *corev1.Event) *corev1.Event {
-	out := &corev1.Event{
-		InvolvedObject: ev.InvolvedObject,
-		Reason:         ev.Reason,
-		Message:        ev.Message,
-		FirstTimestamp: ev.FirstTimestamp,
-		LastTimestamp:  ev.LastTimestamp,
-		Type:           ev.Type,
-		Count:          ev.Count,
-		EventTime:      ev.EventTime,
-		Series:         ev.Series,
-	}
-	out.Name, out.Namespace, out.UID = ev.Name, ev.Namespace, ev.UID
-	out.ResourceVersion, out.CreationTimestamp = ev.ResourceVersion, ev.CreationTimestamp
 	return out
 }
 

@@ -1,0 +1,100 @@
+package informers
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/threeport/threeport-agent/internal/agent/observe"
+	"github.com/threeport/threeport-agent/internal/agent/target"
+)
+
+// cachedEvent is the form of an Event in the cache. It has the fields that reports and health read. A corev1.Event takes two and a
+// half times the memory, and the cache has all Events of the cluster: most belong to no workload, and anybody may create them.
+type cachedEvent struct {
+	namespace, name string
+	uid             types.UID
+	resourceVersion string
+
+	involvedAPIVersion, involvedKind, involvedNamespace, involvedName string
+	involvedUID                                                       types.UID
+
+	eventType, reason, message string
+	series                     *corev1.EventSeries
+	count                      int32
+
+	// The times are in microseconds, the resolution of the API.
+	created, first, last, eventTime int64
+}
+
+func newCachedEvent(ev *corev1.Event) *cachedEvent {
+	return &cachedEvent{
+		namespace:          ev.Namespace,
+		name:               ev.Name,
+		uid:                ev.UID,
+		resourceVersion:    ev.ResourceVersion,
+		involvedAPIVersion: ev.InvolvedObject.APIVersion,
+		involvedKind:       ev.InvolvedObject.Kind,
+		involvedNamespace:  ev.InvolvedObject.Namespace,
+		involvedName:       ev.InvolvedObject.Name,
+		involvedUID:        ev.InvolvedObject.UID,
+		eventType:          ev.Type,
+		reason:             ev.Reason,
+		message:            ev.Message,
+		series:             ev.Series,
+		count:              ev.Count,
+		created:            ev.CreationTimestamp.UnixMicro(),
+		first:              ev.FirstTimestamp.UnixMicro(),
+		last:               ev.LastTimestamp.UnixMicro(),
+		eventTime:          ev.EventTime.UnixMicro(),
+	}
+}
+
+// event returns the Event with the fields that the cache has.
+func (e *cachedEvent) event() *corev1.Event {
+	return &corev1.Event{
+		ObjectMeta:     e.meta(),
+		InvolvedObject: e.reference(),
+		Type:           e.eventType,
+		Reason:         e.reason,
+		Message:        e.message,
+		Series:         e.series,
+		Count:          e.count,
+		FirstTimestamp: metav1.Time{Time: timeOf(e.first)},
+		LastTimestamp:  metav1.Time{Time: timeOf(e.last)},
+		EventTime:      metav1.MicroTime{Time: timeOf(e.eventTime)},
+	}
+}
+
+// timeOf returns a time of a cachedEvent. The zero time stays zero.
+func timeOf(micros int64) time.Time { return time.UnixMicro(micros).UTC() }
+
+func (e *cachedEvent) meta() metav1.ObjectMeta {
+	return metav1.ObjectMeta{
+		Namespace: e.namespace, Name: e.name, UID: e.uid, ResourceVersion: e.resourceVersion,
+		CreationTimestamp: metav1.Time{Time: timeOf(e.created)},
+	}
+}
+
+// GetObjectMeta returns the metadata from which client-go takes the key.
+func (e *cachedEvent) GetObjectMeta() metav1.Object {
+	meta := e.meta()
+	return &meta
+}
+
+func (e *cachedEvent) namespacedName() types.NamespacedName {
+	return types.NamespacedName{Namespace: e.namespace, Name: e.name}
+}
+
+// involved returns the object that the Event is about.
+func (e *cachedEvent) involved() target.Identity {
+	return observe.InvolvedObject(&corev1.Event{InvolvedObject: e.reference()})
+}
+
+func (e *cachedEvent) reference() corev1.ObjectReference {
+	return corev1.ObjectReference{
+		APIVersion: e.involvedAPIVersion, Kind: e.involvedKind, Namespace: e.involvedNamespace, Name: e.involvedName, UID: e.involvedUID,
+	}
+}

@@ -1,0 +1,136 @@
+package informers
+
+import (
+	"fmt"
+	"reflect"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/threeport/threeport-agent/internal/agent/observe"
+	"github.com/threeport/threeport-agent/internal/agent/target"
+)
+
+// The cache has all Events of the cluster, and anybody may create Events about objects that do not exist. 60,000 of them with short
+// messages fit a quarter of the agent's memory limit of 256 MiB.
+func TestEventCache_UnownedEvents_TakeLittleMemory(t *testing.T) {
+	const n, limit = 60_000, 1000 // bytes per Event
+	do := transform(eventKind, func(target.Ref) bool { return false }, nil)
+	indexer := cache.NewIndexer(cache.MetaNamespaceKeyFunc, eventIndexers)
+	before := heapBytes()
+	for i := range n {
+		cached, err := do(decodedEvent(t, unownedEvent(i)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := indexer.Add(cached); err != nil {
+			t.Fatal(err)
+		}
+	}
+	each := (heapBytes() - before) / n
+	t.Logf("%d bytes per Event", each)
+	if each > limit {
+		t.Errorf("a cached Event takes %d bytes, want at most %d", each, limit)
+	}
+	if got := len(indexer.List()); got != n {
+		t.Errorf("the cache has %d Events, want %d", got, n)
+	}
+}
+
+func heapBytes() int64 {
+	runtime.GC()
+	runtime.GC() // the second collection frees what finalizers kept
+	var stats runtime.MemStats
+	runtime.ReadMemStats(&stats)
+	return int64(stats.HeapAlloc)
+}
+
+// unownedEvent returns an Event about a Pod that does not exist.
+func unownedEvent(i int) *corev1.Event {
+	at := metav1.NewTime(time.Date(2026, 1, 1, 10, 0, 0, 0, time.UTC).Add(time.Duration(i) * time.Second))
+	pod := fmt.Sprintf("web-66c6ccd947-%08d", i)
+	return &corev1.Event{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: "someone-else", Name: fmt.Sprintf("%s.%016x", pod, i), CreationTimestamp: at, ResourceVersion: fmt.Sprint(1_000_000 + i),
+			UID: types.UID(fmt.Sprintf("0a1b2c3d-4e5f-6a7b-8c9d-%012d", i)),
+		},
+		InvolvedObject: corev1.ObjectReference{
+			APIVersion: "v1", Kind: "Pod", Namespace: "someone-else", Name: pod, FieldPath: "spec.containers{web}",
+			UID: types.UID(fmt.Sprintf("5c4d3e2f-4e5f-6a7b-8c9d-%012d", i)), ResourceVersion: "1000",
+		},
+		Reason: "BackOff", Message: "Back-off restarting failed container web in pod " + pod, Type: corev1.EventTypeWarning,
+		Source: corev1.EventSource{Component: "kubelet", Host: "node-1"}, FirstTimestamp: at, LastTimestamp: at, Count: 1,
+	}
+}
+
+// decodedEvent returns an Event as the client decodes it: its strings share no memory with those of other Events.
+func decodedEvent(t *testing.T, ev *corev1.Event) *corev1.Event {
+	t.Helper()
+	data, err := ev.Marshal()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := &corev1.Event{}
+	if err := out.Unmarshal(data); err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+func TestCachedEvent_ReportEqualsThatOfTheWholeEvent(t *testing.T) {
+	legacy := unownedEvent(1)
+	modern := unownedEvent(2)
+	modern.FirstTimestamp, modern.LastTimestamp, modern.Count = metav1.Time{}, metav1.Time{}, 0
+	modern.EventTime = metav1.NewMicroTime(time.Date(2026, 1, 1, 10, 0, 0, 123_456_000, time.UTC))
+	modern.Series = &corev1.EventSeries{Count: 7, LastObservedTime: metav1.NewMicroTime(modern.EventTime.Add(time.Minute))}
+	bare := &corev1.Event{ObjectMeta: metav1.ObjectMeta{Namespace: "app", Name: "bare", UID: "u", ResourceVersion: "1", CreationTimestamp: legacy.CreationTimestamp}}
+	for name, ev := range map[string]*corev1.Event{"legacy": legacy, "with a series": modern, "with few fields": bare} {
+		attribution := target.Attribution{Instance: target.Instance{Type: target.WorkloadInstance, ID: 1}}
+		cached := newCachedEvent(decodedEvent(t, ev)).event()
+		if want, got := observe.NewEvent(ev, attribution), observe.NewEvent(cached, attribution); !reflect.DeepEqual(got, want) {
+			t.Errorf("%s: the cached Event is reported as\n     %+v, want\n     %+v", name, got, want)
+		}
+		if cached.Namespace != ev.Namespace || cached.Name != ev.Name || !cached.CreationTimestamp.Equal(&ev.CreationTimestamp) {
+			t.Errorf("%s: the cached Event is %s/%s of %s, want %s/%s of %s", name,
+				cached.Namespace, cached.Name, cached.CreationTimestamp, ev.Namespace, ev.Name, ev.CreationTimestamp)
+		}
+	}
+}
+
+// Two values in one bucket do not find each other's Events.
+func TestEventIndex_SharedBucket_FindsOnlyTheValue(t *testing.T) {
+	indexer := cache.NewIndexer(cache.MetaNamespaceKeyFunc, eventIndexers)
+	var events []*corev1.Event
+	for i := range 2 * eventBuckets {
+		events = append(events, unownedEvent(i))
+		if err := indexer.Add(newCachedEvent(events[i])); err != nil {
+			t.Fatal(err)
+		}
+	}
+	shared := &fakeIndexedInformer{indexer: indexer}
+	p := &informerPool{running: map[informerID]*informer{{}: {gvk: eventKind, shared: shared}}}
+	for _, ev := range events[:100] {
+		for index, value := range map[eventIndex]string{
+			eventsByUID: string(ev.InvolvedObject.UID), eventsByName: observe.InvolvedObject(ev).String(),
+		} {
+			var found []string
+			p.eachEvent(index, value, func(e *cachedEvent) { found = append(found, e.name) })
+			if got := strings.Join(found, " "); got != ev.Name {
+				t.Errorf("index %s finds %q for %s, want %q", index, got, value, ev.Name)
+			}
+		}
+	}
+}
+
+type fakeIndexedInformer struct {
+	cache.SharedIndexInformer
+	indexer cache.Indexer
+}
+
+func (f *fakeIndexedInformer) GetIndexer() cache.Indexer { return f.indexer }

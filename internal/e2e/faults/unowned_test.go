@@ -1,0 +1,61 @@
+package faults
+
+import (
+	"fmt"
+	"path/filepath"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/threeport/threeport-agent/internal/e2e/process"
+)
+
+const (
+	unownedEvents = 40_000
+	unownedMemory = 128 << 20 // bytes; 143 MiB were measured with whole Events in the cache, and 110 MiB without
+)
+
+// Somebody writes Events about Pods that do not exist. The agent has the shipped GOMEMLIMIT, and still reports an Event about a
+// workload afterwards.
+func TestEvents_Unowned_FitMemoryLimit(t *testing.T) {
+	build, err := shippedBounds()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if build.binary, err = process.Build(t.Context(), root, "./cmd/agent", t.TempDir()); err != nil {
+		t.Fatal(err)
+	}
+	build.confined = false // the test measures the memory itself
+	w := newWorldOn(t, ownCluster(t))
+	w.agent = w.LaunchAgent(build.command(w.World), append(w.protocol.agent,
+		"--kubeconfig="+w.kubeconfig(w.toCluster.Listen), "--threeport-api-server="+w.toAPI.Listen, "--state-dir="+filepath.Join(t.TempDir(), "state"),
+	)...)
+	w.AwaitAgent(w.Ctx, w.agent)
+	objects := w.deployWeb()
+	w.awaitAgreement()
+
+	begin := time.Now()
+	n := w.flood(floodPatience, unownedEvents, func(i int) *corev1.Event {
+		pod := &unstructured.Unstructured{}
+		pod.SetAPIVersion("v1")
+		pod.SetKind("Pod")
+		pod.SetNamespace(w.Namespace)
+		pod.SetName(fmt.Sprintf("ghost-66c6ccd947-%08d", i))
+		pod.SetUID(types.UID(fmt.Sprintf("5c4d3e2f-4e5f-6a7b-8c9d-%012d", i)))
+		return newEvent(pod, fmt.Sprintf("%s.%016x", pod.GetName(), i), corev1.EventTypeWarning, begin)
+	})
+	w.createEvent(objects[0], "after-the-burst")
+	w.awaitAgreement()
+	peak, err := process.PeakResidentBytes(w.agent.PID())
+	w.Must(err)
+	t.Logf("the agent took up to %d MiB for %d Events that were written in %s", peak>>20, n, time.Since(begin).Round(time.Second))
+	if n < unownedEvents {
+		t.Errorf("%d Events were written, want %d", n, unownedEvents)
+	}
+	if peak > unownedMemory {
+		t.Errorf("the agent took %d MiB, want at most %d", peak>>20, unownedMemory>>20)
+	}
+}
