@@ -22,31 +22,30 @@ func parse(t *testing.T, args ...string) *options {
 
 func TestMetricsOptions_IsSecure(t *testing.T) {
 	for _, tt := range []struct {
-		reason string
-		args   []string
-		want   bool
+		args string // separated by spaces
+		want bool
 	}{
-		{"default", nil, true},
-		{"the shipped address", []string{"--metrics-bind-address=:8080"}, true},
-		{"an address of the pod", []string{"--metrics-bind-address=10.0.0.1:8080"}, true},
-		{"all addresses of IPv6", []string{"--metrics-bind-address=[::]:8080"}, true},
-		{"a name that may have any address", []string{"--metrics-bind-address=example.com:8080"}, true},
-		{"the loopback address of earlier installations", []string{"--metrics-bind-address=127.0.0.1:8080"}, false},
-		{"another loopback address", []string{"--metrics-bind-address=127.1.2.3:8080"}, false},
-		{"the loopback address of IPv6", []string{"--metrics-bind-address=[::1]:8080"}, false},
-		{"localhost", []string{"--metrics-bind-address=localhost:8080"}, false},
-		{"loopback, explicit", []string{"--metrics-bind-address=127.0.0.1:8080", "--metrics-secure"}, true},
-		{"other address, explicit", []string{"--metrics-bind-address=:8080", "--metrics-secure=false"}, false},
+		{"", true},
+		{"--metrics-bind-address=:8080", true},
+		{"--metrics-bind-address=10.0.0.1:8080", true},
+		{"--metrics-bind-address=[::]:8080", true},
+		{"--metrics-bind-address=example.com:8080", true}, // may have any address
+		{"--metrics-bind-address=127.0.0.1:8080", false},  // of earlier installations
+		{"--metrics-bind-address=127.1.2.3:8080", false},
+		{"--metrics-bind-address=[::1]:8080", false},
+		{"--metrics-bind-address=localhost:8080", false},
+		{"--metrics-bind-address=127.0.0.1:8080 --metrics-secure", true},
+		{"--metrics-bind-address=:8080 --metrics-secure=false", false},
 	} {
-		o := parse(t, tt.args...)
+		o := parse(t, strings.Fields(tt.args)...)
 		if err := o.validate(nil); err != nil {
-			t.Errorf("%s: %v", tt.reason, err)
+			t.Errorf("%q: %v", tt.args, err)
 		}
 		if got := o.metrics.isSecure(); got != tt.want {
-			t.Errorf("%s: got secure %t, want %t", tt.reason, got, tt.want)
+			t.Errorf("%q: got secure %t, want %t", tt.args, got, tt.want)
 		}
 		if server := o.metrics.server(); server.SecureServing != tt.want || (server.FilterProvider != nil) != tt.want {
-			t.Errorf("%s: got TLS %t and authentication %t, want both %t", tt.reason, server.SecureServing, server.FilterProvider != nil, tt.want)
+			t.Errorf("%q: got TLS %t and authentication %t, want both %t", tt.args, server.SecureServing, server.FilterProvider != nil, tt.want)
 		}
 	}
 }

@@ -19,7 +19,7 @@ const (
 // eventBuckets is the number of buckets of an index. A look-up of one value reads all Events of a bucket.
 const eventBuckets = 4096
 
-// bucketSeed is random, so that nobody can choose names or UIDs that share a bucket.
+// bucketSeed is random, so that an attacker cannot choose names or UIDs that share a bucket.
 var bucketSeed = maphash.MakeSeed()
 
 func bucketOf(value string) string {
