@@ -51,7 +51,7 @@ func (p pipeline) runUnder(ctx context.Context, mgr manager.Manager) error {
 
 // run runs the pipeline until the context leading ends. The order of the end matters:
 //
-//  1. The informers end, after they have offered what they have seen. The resyncer and the negotiation end too.
+//  1. The informers end. The reporter offers the changes in its queues, and ends. The resyncer and the negotiation end too.
 //  2. The notifier flushes what is in the outbox, and ends.
 //
 // If leading ends but untilStopped does not, this replica has lost the lease. Then the notifier ends at once, because another

@@ -79,7 +79,7 @@ func parseWorkloadCommand(args []string) (c workloadCommand, err error) {
 		return c, err
 	}
 	if flags.NArg() != 2 {
-		return c, fmt.Errorf("%d arguments besides flags: use TYPE and ID", flags.NArg())
+		return c, fmt.Errorf("arguments %q: use TYPE and ID, after the flags", flags.Args())
 	}
 	c.instance.Type = flags.Arg(0)
 	id, err := strconv.ParseInt(flags.Arg(1), 10, 64)

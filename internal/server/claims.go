@@ -12,8 +12,8 @@ import (
 	"github.com/threeport/threeport-agent/internal/threeport"
 )
 
-// claims decides whether an agent gets an instance without a cluster by reporting it. A nil one is that of strict v0, where
-// every client is an administrator.
+// claims has the policy for instances without a cluster, and records claims. It is nil with strict v0, where every client is an
+// administrator.
 type claims struct {
 	required bool // an administrator has to assign the instance
 	access   *auth.Authenticator

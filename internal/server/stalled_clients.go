@@ -26,8 +26,8 @@ func (h *stallHandler) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	}
 }
 
-// pieceWriter writes in pieces with a deadline for each. A handler that sets a write deadline, such as that of a stream, sets all
-// of them.
+// pieceWriter writes in pieces with a deadline for each. After a handler has set a write deadline itself, as that of a stream does,
+// pieceWriter sets none.
 type pieceWriter struct {
 	http.ResponseWriter
 	timeout      time.Duration

@@ -123,7 +123,7 @@ func (v *v0API) create(req *v0Request) error {
 		}
 		code = http.StatusOK
 	}
-	req.setAuditID(row.ID)
+	auth.SetAuditObject(req.Context(), auth.AuditObject{Type: req.resource.Object, ID: strconv.FormatInt(row.ID, 10), Name: cluster})
 	v.recordHeartbeat(req, values, row)
 	writeRows(req.w, req.format(), code, oneRow, row)
 	return nil

@@ -5,6 +5,7 @@ package metricsauth
 import (
 	"context"
 	"crypto/sha256"
+	"errors"
 	"net/http"
 	"strings"
 	"time"
@@ -17,11 +18,11 @@ import (
 	authenticationclient "k8s.io/client-go/kubernetes/typed/authentication/v1"
 	authorizationclient "k8s.io/client-go/kubernetes/typed/authorization/v1"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/flowcontrol"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 )
 
-// Limits of the reviews of tokens, and of those of permissions. They keep clients with invalid tokens from flooding the API
-// server.
+// Limits of the reviews. They keep clients with invalid tokens from flooding the API server.
 const (
 	reviewQPS     = 5
 	reviewBurst   = 10
@@ -35,12 +36,12 @@ const (
 	maxDecisions = 256
 )
 
+var errTooManyReviews = errors.New("too many clients with new tokens wait for a review")
+
 // NewFilter returns a filter that serves the clients whose bearer token the API server authenticates (TokenReview) and
 // permits to use the path (SubjectAccessReview). It answers 401 without a valid token, 403 without the permission, and 503 if
-// the API server does not answer.
+// the API server does not answer or too many tokens wait for a review.
 func NewFilter(config *rest.Config, client *http.Client) (metricsserver.Filter, error) {
-	config = rest.CopyConfig(config)
-	config.QPS, config.Burst, config.RateLimiter = reviewQPS, reviewBurst, nil // the manager's client has no limit
 	tokens, err := authenticationclient.NewForConfigAndClient(config, client)
 	if err != nil {
 		return nil, err
@@ -52,7 +53,7 @@ func NewFilter(config *rest.Config, client *http.Client) (metricsserver.Filter, 
 	return func(log logr.Logger, next http.Handler) (http.Handler, error) {
 		return &handler{
 			next: next, log: log, tokens: tokens.TokenReviews(), permissions: permissions.SubjectAccessReviews(),
-			decisions: cache.NewLRUExpireCache(maxDecisions),
+			decisions: cache.NewLRUExpireCache(maxDecisions), limit: flowcontrol.NewTokenBucketRateLimiter(reviewQPS, reviewBurst),
 		}, nil
 	}, nil
 }
@@ -64,6 +65,7 @@ type handler struct {
 	tokens      authenticationclient.TokenReviewInterface
 	permissions authorizationclient.SubjectAccessReviewInterface
 	decisions   *cache.LRUExpireCache // status codes by request
+	limit       flowcontrol.RateLimiter
 }
 
 // request is the part of a request that decides about it.
@@ -75,6 +77,8 @@ type request struct {
 func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	status, err := h.status(r)
 	switch {
+	case errors.Is(err, errTooManyReviews):
+		http.Error(w, err.Error(), http.StatusServiceUnavailable)
 	case err != nil:
 		if r.Context().Err() == nil {
 			h.log.Error(err, "The API server cannot review a client of the metrics")
@@ -96,13 +100,16 @@ func (h *handler) status(r *http.Request) (int, error) {
 	if !strings.EqualFold(scheme, "Bearer") || token == "" {
 		return http.StatusUnauthorized, nil
 	}
-	asked := request{token: sha256.Sum256([]byte(token)), verb: strings.ToLower(r.Method), path: r.URL.Path}
-	if status, known := h.decisions.Get(asked); known {
+	key := request{token: sha256.Sum256([]byte(token)), verb: strings.ToLower(r.Method), path: r.URL.Path}
+	if status, known := h.decisions.Get(key); known {
 		return status.(int), nil
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), reviewTimeout)
 	defer cancel()
-	status, err := h.review(ctx, token, asked)
+	if h.limit.Wait(ctx) != nil {
+		return 0, errTooManyReviews
+	}
+	status, err := h.review(ctx, token, key)
 	if err != nil {
 		return 0, err
 	}
@@ -110,12 +117,12 @@ func (h *handler) status(r *http.Request) (int, error) {
 	if status == http.StatusOK {
 		ttl = grantedTTL
 	}
-	h.decisions.Add(asked, status, ttl)
+	h.decisions.Add(key, status, ttl)
 	return status, nil
 }
 
 // review asks the API server.
-func (h *handler) review(ctx context.Context, token string, asked request) (int, error) {
+func (h *handler) review(ctx context.Context, token string, key request) (int, error) {
 	client, err := h.tokens.Create(ctx, &authenticationv1.TokenReview{
 		Spec: authenticationv1.TokenReviewSpec{Token: token},
 	}, metav1.CreateOptions{})
@@ -133,7 +140,7 @@ func (h *handler) review(ctx context.Context, token string, asked request) (int,
 	permission, err := h.permissions.Create(ctx, &authorizationv1.SubjectAccessReview{
 		Spec: authorizationv1.SubjectAccessReviewSpec{
 			User: user.Username, UID: user.UID, Groups: user.Groups, Extra: extra,
-			NonResourceAttributes: &authorizationv1.NonResourceAttributes{Path: asked.path, Verb: asked.verb},
+			NonResourceAttributes: &authorizationv1.NonResourceAttributes{Path: key.path, Verb: key.verb},
 		},
 	}, metav1.CreateOptions{})
 	if err != nil {
