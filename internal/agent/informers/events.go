@@ -42,7 +42,7 @@ func (s *Informers) EachEvent(about types.UID, visit func(*corev1.Event)) {
 }
 
 // EventUIDs returns the UIDs of all cached Events. It returns false if some may be missing, because an informer of Events
-// lists, has failed, or is about to be replaced.
+// lists, has failed, is about to be replaced, or lacks the permission.
 func (s *Informers) EventUIDs() (map[types.UID]struct{}, bool) {
 	state, _ := s.kinds.stateOf(eventKind)
 	synced := map[string]bool{}
@@ -56,7 +56,7 @@ func (s *Informers) EventUIDs() (map[types.UID]struct{}, bool) {
 		}
 	}
 	for namespace, scope := range state.scopes {
-		if scope.state != target.Forbidden && (scope.state != target.Present || !synced[namespace]) {
+		if scope.state != target.Present || !synced[namespace] {
 			return nil, false
 		}
 	}
