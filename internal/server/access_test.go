@@ -207,7 +207,7 @@ func TestAudit_ObjectsReadsAndRefusals(t *testing.T) {
 		s.send(t, unknown, "GET", "/v0/workloads", "")
 		s.send(t, unknown, "POST", "/logout", "")
 		want := []string{
-			"token:root POST /v0/workload-instances 201 WorkloadInstance " + instance,
+			"token:root POST /v0/workload-instances 201 WorkloadInstance " + instance + " c",
 			"token:root POST /v0/workload-resource-instances 201 WorkloadResourceInstance " + resource,
 			"token:root POST /v0/tokens 201 Token " + token + " bob viewer",
 			"token:root DELETE /v0/tokens/" + token + " 200 Token " + token + " bob viewer",
