@@ -42,7 +42,7 @@ func Build(ctx context.Context, root, command, dir string, flags ...string) (str
 // likeMake adds the flags of the Makefile, so that both share the build cache.
 func likeMake(flags []string) []string {
 	if slices.Contains(flags, "-race") {
-		return append(flags, "-gcflags=modernc.org/...=-d=checkptr=0")
+		return append(flags, "-gcflags=modernc.org/...=-race=false")
 	}
 	return append(flags, "-trimpath")
 }
