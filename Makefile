@@ -21,9 +21,9 @@ VALE           = $(TOOL) vale
 SBOM           = CGO_ENABLED=0 GOPROXY=off $(TOOL) cyclonedx-gomod app -json -licenses -noserial
 GOVULNCHECK    = $(TOOL) govulncheck
 
-# How tests are compiled. SQLite, translated from C to Go, is compiled without the race detector and without its check of
-# pointer conversions: they would take most of the store tests' time, and find nothing in our code. Package
-# internal/e2e/process compiles in the same way. `make lint` vets, so `go test` does not.
+# How tests are compiled. SQLite is C that was translated to Go. It is compiled without the race detector, which would take
+# most of the store tests' time there. Package internal/e2e/process compiles in the same way. `make lint` vets, so `go test`
+# does not.
 RACE = -race -gcflags='modernc.org/...=-race=false' -vet=off
 
 # The packages that `make build` builds, and the folder for the binaries. The Dockerfile and `make image` set others.

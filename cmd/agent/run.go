@@ -64,15 +64,15 @@ func run(ctx context.Context, o *options) (err error) {
 
 	// ThreeportWorkloads → the registry of targets. The reconciler reads the progress of their delivery from the outbox.
 	targets := target.NewRegistry()
-	box := outbox.New(o.outbox, state)
-	reconciler := controller.New(mgr.GetClient(), targets, box, state)
+	reports := outbox.New(o.outbox, state)
+	reconciler := controller.New(mgr.GetClient(), targets, reports, state)
 	if err := reconciler.SetupWithManager(mgr); err != nil {
 		return fmt.Errorf("set up the controller: %w", err)
 	}
 	// Targets → objects and Events → reports in the outbox.
 	p := pipeline{ownRules: ownRules, redaction: o.reporter.Redaction}
 	p.reporter = reporter.New(
-		o.reporter, clients, targets, box, state, reporter.NewMetrics(metrics.Registry), log("reporter"), reconciler.Changed)
+		o.reporter, clients, targets, reports, state, reporter.NewMetrics(metrics.Registry), log("reporter"), reconciler.Changed)
 	reconciler.SetReporter(p.reporter)
 	// Reports in the outbox → the control plane.
 	var sender notify.Sender
@@ -83,16 +83,16 @@ func run(ctx context.Context, o *options) (err error) {
 		sender = notify.OneByOne(notify.NewV0Sender(api))
 	default:
 		info := notify.AgentInfo{ClusterName: o.clusterName, Version: versionText(), ClusterUID: clients.ClusterUID}
-		p.negotiation = notify.NewNegotiatingSender(api, box, info, metrics.Registry, log("negotiation"))
+		p.negotiation = notify.NewNegotiatingSender(api, reports, info, metrics.Registry, log("negotiation"))
 		sender = p.negotiation
 	}
 	o.notify.Durable, _ = state.Durable()
 	var syncer notify.InitialSyncer
 	if api != nil {
-		p.resyncer = resync.New(o.resync, p.reporter, reconciler, box, api, resync.NewMetrics(metrics.Registry), log("resync"))
+		p.resyncer = resync.New(o.resync, p.reporter, reconciler, reports, api, resync.NewMetrics(metrics.Registry), log("resync"))
 		syncer = p.resyncer
 	}
-	p.notifier = notify.New(o.notify, box, sender, syncer, notify.NewMetrics(metrics.Registry, box), log("notify"))
+	p.notifier = notify.New(o.notify, reports, sender, syncer, notify.NewMetrics(metrics.Registry, reports), log("notify"))
 
 	if err := addProbes(mgr, readiness{mgr.Elected(), o.leaderElect, reconciler, p.reporter}, state, log("probes")); err != nil {
 		return err

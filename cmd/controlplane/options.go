@@ -88,7 +88,7 @@ func (o *options) registerAccess() {
 
 func (o *options) registerSingleSignOn() {
 	f, s := o.flags, &o.config.Access.SingleSignOn
-	f.StringVar(&s.Issuer, "oidc-issuer", "", "`URL` of the OpenID Connect provider for log-in to the page; empty for no single sign-on")
+	f.StringVar(&s.Issuer, "oidc-issuer", "", "`URL` of the OpenID Connect provider for log-in to the web UI; empty for no single sign-on")
 	f.StringVar(&s.CAFile, "oidc-ca-file", "", "PEM `file` of the authorities of the provider's certificate; empty for the system's")
 	f.StringVar(&s.ClientID, "oidc-client-id", "", "client `ID` of this API at the provider")
 	f.StringVar(&s.ClientSecretFile, "oidc-client-secret-file", "", "`file` with the client secret, read at each log-in; empty for a public client")

@@ -127,7 +127,7 @@ func (c containerState) assess(pod *corev1.Pod, ctx Context) (Assessment, bool) 
 func (c containerState) assessWaiting(pod *corev1.Pod, ctx Context) (Assessment, bool) {
 	waiting := c.State.Waiting
 	var v Verdict
-	part := NotServing
+	phase := NotServing
 	switch waiting.Reason {
 	case "", "ContainerCreating", "PodInitializing":
 		if c.RestartCount == 0 || !c.failedWith(c.LastTerminationState.Terminated) {
@@ -146,14 +146,14 @@ func (c containerState) assessWaiting(pod *corev1.Pod, ctx Context) (Assessment,
 	case "ImageInspectError", "RegistryUnavailable", "SignatureValidationFailed":
 		v = Verdict{Down, waiting.Reason, fmt.Sprintf("image %s cannot be used%s", c.image(), colon(sanitizeMessage(pod, waiting.Message)))}
 	case "RunContainerError":
-		part = Restarting
+		phase = Restarting
 		v = Verdict{Down, waiting.Reason, c.name() + " cannot be started" + colon(sanitizeMessage(pod, waiting.Message))}
 	case "CreateContainerConfigError", "CreateContainerError":
 		v = Verdict{Down, waiting.Reason, c.name() + " cannot be made" + colon(sanitizeMessage(pod, waiting.Message))}
 	default:
 		v = Verdict{Down, camelReason(waiting.Reason, "ContainerWaiting"), c.name() + " does not start" + colon(sanitizeMessage(pod, waiting.Message))}
 	}
-	return Assessment{Verdict: v, Phase: part, Since: notReadySince(pod)}, true
+	return Assessment{Verdict: v, Phase: phase, Since: notReadySince(pod)}, true
 }
 
 // image returns the name of the image, bounded for a message.

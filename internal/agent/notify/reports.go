@@ -12,17 +12,17 @@ import (
 )
 
 // reportOf returns an item as a report of a set. Without a version in the cluster it gets a local one, from the clock.
-func reportOf(item outbox.Item, c *clock) (out threeport.Report, clocked bool, err error) {
+func reportOf(item outbox.Item, c *clock) (out threeport.Report, localVersion bool, err error) {
 	at := item.Report.Instance()
 	out.Instance = threeport.Instance{Type: string(at.Type), ID: threeport.ID(at.ID)}
 	if out.Version = versionOf(item); out.Version == 0 {
-		out.Version, clocked = c.next(), true
+		out.Version, localVersion = c.next(), true
 	}
 	switch r := item.Report.(type) {
 	case observe.Operation:
 		definition, err := r.Definition()
 		if err != nil { // a retry would not help
-			return out, clocked, &threeport.Error{Op: "send report", Unsendable: true, Err: err}
+			return out, localVersion, &threeport.Error{Op: "send report", Unsendable: true, Err: err}
 		}
 		out.Operation = operationReport(r, definition, item.Receipt.Accepted)
 	case observe.Event:
@@ -32,10 +32,10 @@ func reportOf(item outbox.Item, c *clock) (out threeport.Report, clocked bool, e
 	case observe.Tree:
 		out.Tree = treeReport(r)
 	default:
-		return out, clocked, fmt.Errorf("send %s: a set has no place for a %T", r, r)
+		return out, localVersion, fmt.Errorf("send %s: a set has no place for a %T", r, r)
 	}
 	out, err = out.Clean()
-	return out, clocked, err
+	return out, localVersion, err
 }
 
 // minVersion is that of a deletion without a known resource version. It is older than any object, so that it does not

@@ -83,7 +83,7 @@ func (s *setSender) Send(ctx context.Context, items []outbox.Item) []Result {
 			d.results[i].Receipt, d.results[i].Err = s.single.Send(ctx, item)
 			continue
 		}
-		report, clocked, err := reportOf(item, &s.clock)
+		report, localVersion, err := reportOf(item, &s.clock)
 		if err != nil {
 			d.results[i].Err = err
 			continue
@@ -97,7 +97,7 @@ func (s *setSender) Send(ctx context.Context, items []outbox.Item) []Result {
 			d.post(ctx, set, false)
 			set, size = set[:0], 0
 		}
-		set, size = append(set, pendingReport{i, report, clocked}), size+n
+		set, size = append(set, pendingReport{i, report, localVersion}), size+n
 	}
 	if len(set) > 0 {
 		d.post(ctx, set, false)

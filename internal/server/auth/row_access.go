@@ -48,31 +48,31 @@ func AgentFields(object string) []string { return agentFields[object] }
 // An agent gets 404 for the rows of a missing instance: such rows may exist, but no agent may access them. An instance
 // may be assigned to another cluster between the check and the write. The write then still happens, as if it had come a moment
 // earlier.
-func (p Principal) Authorize(ctx context.Context, owner InstanceClusters, touch RowAccess) error {
+func (p Principal) Authorize(ctx context.Context, owner InstanceClusters, access RowAccess) error {
 	switch {
-	case p.Role == RoleAdmin, p.Role == RoleViewer && len(touch.Fields) == 0:
+	case p.Role == RoleAdmin, p.Role == RoleViewer && len(access.Fields) == 0:
 		return nil
 	case p.Role != RoleAgent || p.ClusterUID == "":
 		return forbidden("this is not for your role")
-	case len(touch.Instances) == 0 && len(touch.Fields) > 0:
+	case len(access.Instances) == 0 && len(access.Fields) > 0:
 		return forbidden("an agent may only write rows that belong to an instance")
 	}
-	if err := checkAgentFields(touch); err != nil {
+	if err := checkAgentFields(access); err != nil {
 		return err
 	}
-	asked := make(map[threeport.Instance]bool, 1)
-	for _, instance := range touch.Instances {
-		if asked[instance] {
+	checked := make(map[threeport.Instance]bool, 1)
+	for _, instance := range access.Instances {
+		if checked[instance] {
 			continue
 		}
-		asked[instance] = true
+		checked[instance] = true
 		cluster, err := owner.InstanceCluster(ctx, instance.Type, int64(instance.ID))
 		switch {
 		case errors.Is(err, store.ErrNotFound):
 			return newProblem(http.StatusNotFound, store.ErrNotFound.Error())
 		case err != nil:
 			return unavailable(fmt.Errorf("read cluster of instance: %w", err))
-		case cluster == "" && touch.AllowUnassigned:
+		case cluster == "" && access.AllowUnassigned:
 		case cluster != p.ClusterUID:
 			return notAssigned(store.NotAssigned(instance, cluster, p.ClusterUID))
 		}
@@ -80,12 +80,12 @@ func (p Principal) Authorize(ctx context.Context, owner InstanceClusters, touch 
 	return nil
 }
 
-func checkAgentFields(touch RowAccess) error {
-	allowed, bounded := agentFields[touch.Object]
+func checkAgentFields(access RowAccess) error {
+	allowed, bounded := agentFields[access.Object]
 	if !bounded {
 		return nil
 	}
-	for _, field := range touch.Fields {
+	for _, field := range access.Fields {
 		if !slices.Contains(allowed, field) {
 			return forbidden("an agent may not set some of these fields")
 		}
