@@ -314,7 +314,7 @@ type ThreeportWorkloadStatus struct {
 // control plane.
 //
 // +kubebuilder:object:root=true
-// +kubebuilder:resource:scope=Cluster
+// +kubebuilder:resource:scope=Cluster,shortName=tpw,categories=threeport
 // +kubebuilder:subresource:status
 // +kubebuilder:printcolumn:name="Status",type=string,JSONPath=`.status.health`
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.ready`

@@ -67,7 +67,8 @@ func TestExitCodes(t *testing.T) {
 		{"one is not", healthy + "\n" + unknown, []string{"assess", "-f", "-"}, 1, "Unknown      Thing a: "},
 		{"garbage", "a: [", []string{"assess", "-f", "-"}, 2, "standard input: document 1 (line 1)"},
 		{"no such file", "", []string{"assess", "-f", "nowhere"}, 2, "nowhere"},
-		{"no such command", "", []string{"asess"}, 2, `unknown command "asess"`},
+		{"no such command", "", []string{"asess"}, 2, `unknown command "asess": did you mean assess?`},
+		{"no similar command", "", []string{"frobnicate"}, 2, `unknown command "frobnicate": see kubectl threeport --help`},
 		{"no such flag", "", []string{"status", "--fast"}, 2, "unknown flag: --fast"},
 		{"no cluster", "", []string{"status", "--server", "https://127.0.0.1:1"}, 3, "connection refused"},
 		{"no kubeconfig", "", []string{"tree", "web", "--kubeconfig", "/nowhere"}, 3, "/nowhere"},
@@ -84,6 +85,17 @@ func TestExitCodes(t *testing.T) {
 				t.Errorf("colours in an output that is no terminal: %q", out)
 			}
 		})
+	}
+}
+
+func TestStatus_KubeconfigOfEnvironmentMissing_IsNamed(t *testing.T) {
+	for _, args := range [][]string{{"status"}, {"tree", "web"}, {"rbac"}} {
+		cmd := plugin(t.Context(), t, args...)
+		cmd.Env = append(cmd.Env, "KUBECONFIG=/nowhere/config")
+		out, err := cmd.CombinedOutput()
+		if code := exitCode(t, err); code != 3 || !strings.Contains(string(out), "$KUBECONFIG is /nowhere/config") {
+			t.Errorf("%q: exit code %d, want 3; printed %s, want the file's name", args, code, out)
+		}
 	}
 }
 

@@ -76,8 +76,10 @@ func (p *plugin) command() *cobra.Command {
 			p.palette, err = newPalette(p.color, p.Out)
 			return err
 		},
-		Args: cobra.NoArgs,
+		Args: knownCommand,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+
+		SuggestionsMinimumDistance: 2,
 	}
 	root.SetIn(p.In)
 	root.SetOut(p.Out)
@@ -89,6 +91,17 @@ func (p *plugin) command() *cobra.Command {
 	root.AddCommand(p.statusCommand(), p.treeCommand(), p.assessCommand(), p.trackCommand(), p.rbacCommand(), p.versionCommand())
 	root.InitDefaultCompletionCmd()
 	return root
+}
+
+// knownCommand refuses the name of a command that does not exist, and suggests a similar one.
+func knownCommand(root *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	if similar := root.SuggestionsFor(args[0]); len(similar) > 0 {
+		return usage("unknown command %q: did you mean %s?", args[0], strings.Join(similar, " or "))
+	}
+	return usage("unknown command %q: see %s --help", args[0], root.CommandPath())
 }
 
 func (p *plugin) versionCommand() *cobra.Command {

@@ -2,7 +2,11 @@ package kubectl
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -14,6 +18,7 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/threeport/threeport-agent/api/v1alpha1"
 )
@@ -74,10 +79,37 @@ func newConnection(cmd *cobra.Command) *connection {
 // connectionHelp ends the help of commands that use the cluster.
 const connectionHelp = "\n\nThe other flags of kubectl for connections work too; `kubectl options` lists them."
 
-func (c *connection) dynamic() (dynamic.Interface, error) {
+// config returns the configuration of the clients.
+func (c *connection) config() (*rest.Config, error) {
+	if err := c.checkKubeconfig(); err != nil {
+		return nil, err
+	}
 	config, err := c.flags.ToRESTConfig()
 	if err != nil {
 		return nil, clusterFailure("read the kubeconfig", err)
+	}
+	return config, nil
+}
+
+// checkKubeconfig returns an error if $KUBECONFIG decides which cluster is asked and none of its files exists. Without this
+// check client-go would ask localhost:8080.
+func (c *connection) checkKubeconfig() error {
+	files := os.Getenv(clientcmd.RecommendedConfigPathEnvVar)
+	if files == "" || *c.flags.KubeConfig != "" || *c.flags.APIServer != "" {
+		return nil
+	}
+	for _, file := range filepath.SplitList(files) {
+		if _, err := os.Stat(file); !errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+	}
+	return &failure{exitCluster, fmt.Errorf("read the kubeconfig: $KUBECONFIG is %s, and there is no such file", files)}
+}
+
+func (c *connection) dynamic() (dynamic.Interface, error) {
+	config, err := c.config()
+	if err != nil {
+		return nil, err
 	}
 	client, err := dynamic.NewForConfig(config)
 	if err != nil {
@@ -87,9 +119,9 @@ func (c *connection) dynamic() (dynamic.Interface, error) {
 }
 
 func (c *connection) metadata() (metadata.Interface, error) {
-	config, err := c.flags.ToRESTConfig()
+	config, err := c.config()
 	if err != nil {
-		return nil, clusterFailure("read the kubeconfig", err)
+		return nil, err
 	}
 	client, err := metadata.NewForConfig(config)
 	if err != nil {
@@ -100,6 +132,9 @@ func (c *connection) metadata() (metadata.Interface, error) {
 
 // namespace returns the namespace for objects that are named without one.
 func (c *connection) namespace() (string, error) {
+	if err := c.checkKubeconfig(); err != nil {
+		return "", err
+	}
 	namespace, _, err := c.flags.ToRawKubeConfigLoader().Namespace()
 	if err != nil {
 		return "", clusterFailure("read the kubeconfig", err)
