@@ -230,6 +230,7 @@ fmt: ## Format the Go files
 .PHONY: sbom
 sbom: ## Write the bill of materials of each program, bin/*.cdx.json (CycloneDX), and check the licenses
 	@mkdir -p bin
+	@$(TOOL) -n cyclonedx-gomod >/dev/null
 	for program in cmd/*; do $(SBOM) -main $$program -output bin/$${program##*/}.cdx.json . || exit 1; done
 	@$(call hack,licenses)
 	@bin/licenses bin/*.cdx.json
