@@ -99,7 +99,7 @@ func (c *connection) checkKubeconfig() error {
 		return nil
 	}
 	for _, file := range filepath.SplitList(files) {
-		if _, err := os.Stat(file); !errors.Is(err, fs.ErrNotExist) {
+		if _, err := os.Stat(file); !errors.Is(err, fs.ErrNotExist) { //nolint:gosec // the user's own variable
 			return nil
 		}
 	}
