@@ -23,12 +23,12 @@ func cleanText(s string) string {
 	return strings.ReplaceAll(strings.ToValidUTF8(s, replacement), "\x00", replacement)
 }
 
-// cleanString is cleanText for an optional field.
+// cleanString is cleanText for an optional field, up to the length that the API accepts.
 func cleanString(s *string) *string {
 	if s == nil {
 		return nil
 	}
-	return new(cleanText(*s))
+	return new(cut(cleanText(*s), maxText))
 }
 
 // cleanTime is t in UTC. RFC 3339 has years 0 to 9999 only, and the zero time

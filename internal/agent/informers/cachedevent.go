@@ -1,6 +1,7 @@
 package informers
 
 import (
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -9,6 +10,14 @@ import (
 
 	"github.com/threeport/threeport-agent/internal/agent/observe"
 	"github.com/threeport/threeport-agent/internal/agent/target"
+)
+
+// Limits of the texts of a cached Event, in bytes. The API server bounds neither the message nor the other fields of an Event of the
+// core group, except for the size of the whole object, 1.5 MiB.
+const (
+	maxCachedMessage = 1 << 10
+	maxCachedReason  = 128 // the limit of events.k8s.io
+	maxIdentity      = 320 // an API version has at most 317 bytes, and a name 253
 )
 
 // cachedEvent is the form of an Event in the cache. It has the fields that reports and health read. A corev1.Event takes two and a
@@ -22,6 +31,7 @@ type cachedEvent struct {
 	involvedUID                                                       types.UID
 
 	eventType, reason, message string
+	shortened                  bool // the Event has a longer reason or message
 	series                     *corev1.EventSeries
 	count                      int32
 
@@ -30,19 +40,21 @@ type cachedEvent struct {
 }
 
 func newCachedEvent(ev *corev1.Event) *cachedEvent {
+	reason, message := shorten(ev.Reason, maxCachedReason), shorten(ev.Message, maxCachedMessage)
 	return &cachedEvent{
 		namespace:          ev.Namespace,
 		name:               ev.Name,
 		uid:                ev.UID,
 		resourceVersion:    ev.ResourceVersion,
-		involvedAPIVersion: ev.InvolvedObject.APIVersion,
-		involvedKind:       ev.InvolvedObject.Kind,
-		involvedNamespace:  ev.InvolvedObject.Namespace,
-		involvedName:       ev.InvolvedObject.Name,
-		involvedUID:        ev.InvolvedObject.UID,
-		eventType:          ev.Type,
-		reason:             ev.Reason,
-		message:            ev.Message,
+		involvedAPIVersion: identity(ev.InvolvedObject.APIVersion),
+		involvedKind:       identity(ev.InvolvedObject.Kind),
+		involvedNamespace:  identity(ev.InvolvedObject.Namespace),
+		involvedName:       identity(ev.InvolvedObject.Name),
+		involvedUID:        types.UID(identity(string(ev.InvolvedObject.UID))),
+		eventType:          shorten(ev.Type, maxCachedReason),
+		reason:             reason,
+		message:            message,
+		shortened:          reason != ev.Reason || message != ev.Message,
 		series:             ev.Series,
 		count:              ev.Count,
 		created:            ev.CreationTimestamp.UnixMicro(),
@@ -50,6 +62,22 @@ func newCachedEvent(ev *corev1.Event) *cachedEvent {
 		last:               ev.LastTimestamp.UnixMicro(),
 		eventTime:          ev.EventTime.UnixMicro(),
 	}
+}
+
+// shorten returns the begin of a text. The copy lets the memory of the whole text go.
+func shorten(text string, length int) string {
+	if len(text) <= length {
+		return text
+	}
+	return strings.ToValidUTF8(strings.Clone(text[:length]), "")
+}
+
+// identity returns a field of a reference, or nothing if no object can have it.
+func identity(text string) string {
+	if len(text) > maxIdentity {
+		return ""
+	}
+	return text
 }
 
 // event returns the Event with the fields that the cache has.

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -40,6 +41,31 @@ func TestEventCache_UnownedEvents_TakeLittleMemory(t *testing.T) {
 	}
 	if got := len(indexer.List()); got != n {
 		t.Errorf("the cache has %d Events, want %d", got, n)
+	}
+}
+
+// Everybody who may create Events chooses their texts. The cache keeps the begin of a long one, and no reference that no object
+// can have.
+func TestEventCache_LongTexts_TakeLittleMemory(t *testing.T) {
+	const n, limit = 500, 3000 // bytes per Event
+	long := strings.Repeat("ü", 64<<10)
+	var kept []*cachedEvent
+	before := heapBytes()
+	for i := range n {
+		ev := unownedEvent(i)
+		ev.Reason, ev.Message, ev.Type = long, long, long
+		ev.InvolvedObject.Kind, ev.InvolvedObject.Name, ev.InvolvedObject.APIVersion, ev.InvolvedObject.UID = long, long, long, types.UID(long)
+		kept = append(kept, newCachedEvent(decodedEvent(t, ev)))
+	}
+	if each := (heapBytes() - before) / n; each > limit {
+		t.Errorf("a cached Event takes %d bytes, want at most %d", each, limit)
+	}
+	got := kept[0].event()
+	if !kept[0].shortened || !utf8.ValidString(got.Message) || !strings.HasPrefix(long, got.Message) || len(got.Message) < maxCachedMessage-3 {
+		t.Errorf("the message has %d bytes, want the begin of the whole one", len(got.Message))
+	}
+	if ref := got.InvolvedObject; ref.Kind+ref.Name+ref.APIVersion+string(ref.UID) != "" {
+		t.Errorf("the reference has a field of %d bytes", len(ref.Kind)+len(ref.Name))
 	}
 }
 

@@ -1,26 +1,50 @@
 package informers
 
 import (
+	"context"
+	"fmt"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/threeport/threeport-agent/internal/agent/target"
 )
 
-// Event returns an Event from the cache; nil if no cache has it. initial is true if the Event is part of an informer's
-// first list, which the Handler has not received completely.
-func (s *Informers) Event(name types.NamespacedName) (ev *corev1.Event, initial bool) {
+// CachedEvent is an Event in the cache.
+type CachedEvent struct {
+	*corev1.Event
+	// Initial is true if the Event is part of an informer's first list, which the Handler has not received completely.
+	Initial bool
+	// Shortened is true if the cache has only the begin of a text. [Informers.WholeEvent] reads the Event whole.
+	Shortened bool
+}
+
+// Event returns an Event from the cache; false if no cache has it.
+func (s *Informers) Event(name types.NamespacedName) (CachedEvent, bool) {
 	ref := target.Ref{Kind: eventKind.Kind, Namespace: name.Namespace, Name: name.Name}
 	inf, ok := s.pool.find(nil, ref)
 	if !ok {
-		return nil, false
+		return CachedEvent{}, false
 	}
 	cached, _ := inf.object(ref)
 	found, ok := cached.(*cachedEvent)
 	if !ok {
-		return nil, false
+		return CachedEvent{}, false
 	}
-	return found.event(), !inf.hasSynced()
+	return CachedEvent{found.event(), !inf.hasSynced(), found.shortened}, true
+}
+
+// WholeEvent reads the newest version of an Event from the API server; nil if it does not exist. It takes part in the rate limit of
+// look-ups.
+func (s *Informers) WholeEvent(ctx context.Context, name types.NamespacedName) (*corev1.Event, error) {
+	list, err := s.clients.lookups.typed.CoreV1().Events(name.Namespace).List(ctx, named(name.Name))
+	if err != nil {
+		return nil, fmt.Errorf("read Event %s: %w", name, err)
+	}
+	if len(list.Items) == 0 {
+		return nil, nil
+	}
+	return &list.Items[0], nil
 }
 
 // EventsAbout returns the names of the Events about an object: by its UID, or by its name if the identity has no UID.

@@ -100,12 +100,12 @@ func (r *eventReporter) desired(instance target.Instance, related []target.Ident
 			continue
 		}
 		done[name] = struct{}{}
-		ev, initial := r.informers.Event(name)
-		if ev == nil {
+		ev, ok := r.informers.Event(name)
+		if !ok || ev.Shortened { // a comparison does not read an Event whole: that is a request for each
 			continue
 		}
-		if attribution, ok := r.attribution(name, ev); ok && attribution.Instance == instance {
-			out = append(out, r.report(ev, initial, attribution))
+		if attribution, ok := r.attribution(name, ev.Event); ok && attribution.Instance == instance {
+			out = append(out, r.report(ev.Event, ev.Initial, attribution))
 		}
 	}
 	return out

@@ -26,11 +26,11 @@ type eventReporter struct {
 // reconcile reports the newest version of an Event if it is attributed to a workload. Other Events stay in the cache, and
 // are queued again when their attribution may have changed.
 func (r *eventReporter) reconcile(_ context.Context, name types.NamespacedName) error {
-	ev, initial := r.informers.Event(name)
-	if ev == nil {
+	ev, ok := r.informers.Event(name)
+	if !ok {
 		return nil
 	}
-	attribution, ok := r.attribution(name, ev)
+	attribution, ok := r.attribution(name, ev.Event)
 	if !ok {
 		r.sink.Cancel(observe.EventKey(ev.UID))
 		return nil
@@ -38,8 +38,33 @@ func (r *eventReporter) reconcile(_ context.Context, name types.NamespacedName) 
 	if _, known := r.targets.KnownObject(ev.InvolvedObject.UID); !known {
 		r.notes.setAboutUnknownObject(ev.UID, name, attribution.Instance)
 	}
-	r.sink.Offer(r.report(ev, initial, attribution))
-	r.reassessWarned(ev)
+	report := r.report(ev.Event, ev.Initial, attribution)
+	if ev.Shortened {
+		r.queues.longEvents.Add(name)
+	} else {
+		r.sink.Offer(report)
+	}
+	r.reassessWarned(ev.Event)
+	return nil
+}
+
+// reconcileLong reads an Event whole, because the cache has only the begin of its texts, and reports it. These reads have a worker
+// of their own, so that many long Events do not delay others.
+func (r *eventReporter) reconcileLong(ctx context.Context, name types.NamespacedName) error {
+	cached, ok := r.informers.Event(name)
+	if !ok {
+		return nil
+	}
+	ev, err := r.informers.WholeEvent(ctx, name)
+	if err != nil {
+		return err
+	}
+	if ev == nil || ev.UID != cached.UID { // the informer's next change queues the new one
+		return nil
+	}
+	if attribution, ok := r.attribution(name, ev); ok {
+		r.sink.Offer(r.report(ev, cached.Initial, attribution))
+	}
 	return nil
 }
 

@@ -48,6 +48,27 @@ func TestReporter_ExpiredEvents_AreForgotten(t *testing.T) {
 	}
 }
 
+// The cache has the begin of a long message. The report has all of it, also if the Event exists before its workload.
+func TestReporter_LongEvents_AreReportedWhole(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, shared.reader, quick())
+	conf := w.create(configMap("conf"))
+	long := func(reason string) string {
+		return strings.Replace(event(reason, conf), "it happened", strings.Repeat(reason+" happened. ", 5_000), 1)
+	}
+	w.create(long("Earlier"))
+	wl := w.track("wl", "v1 ConfigMap conf")
+	w.expectEvent("Earlier", wl.Resources[0])
+	w.create(long("Later"))
+	for _, reason := range []string{"Earlier", "Later"} {
+		w.expectEvent(reason, wl.Resources[0])
+		want := strings.TrimSpace(strings.Repeat(reason+" happened. ", 5_000))
+		if got := w.sink.events(reason)[0].Message; got != want {
+			t.Errorf("the message of %s has %d bytes, want %d", reason, len(got), len(want))
+		}
+	}
+}
+
 // An Event about an object of another namespace, or with the UID of another object, is neither reported nor the cause of a
 // verdict. Its creator chooses the UID, and the API server compares no namespaces if the Event has an eventTime.
 func TestReporter_EventsOfOtherNamespaces_AreIgnored(t *testing.T) {

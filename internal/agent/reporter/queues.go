@@ -13,9 +13,10 @@ import (
 // queues hold the keys of changed objects, Events and workloads until a worker processes them. A key is in its queue once,
 // and no two workers process it at a time.
 type queues struct {
-	objects  worker.Queue[target.Ref]
-	events   worker.Queue[types.NamespacedName]
-	statuses worker.Queue[string] // by workload
+	objects    worker.Queue[target.Ref]
+	events     worker.Queue[types.NamespacedName]
+	longEvents worker.Queue[types.NamespacedName] // attributed ones with texts that the cache has in part
+	statuses   worker.Queue[string]               // by workload
 	// unattributed has capacity 1 and signals that Events about unknown objects are to be queued again.
 	unattributed chan struct{}
 	// eventsListed is true after an informer's first list of Events, until the expired ones are forgotten.
@@ -27,6 +28,7 @@ func newQueues(statusDelay time.Duration) *queues {
 	return &queues{
 		objects:      worker.NewQueue[target.Ref]("objects"),
 		events:       worker.NewQueue[types.NamespacedName]("events"),
+		longEvents:   worker.NewQueue[types.NamespacedName]("long-events"),
 		statuses:     worker.NewQueue[string]("statuses"),
 		unattributed: make(chan struct{}, 1),
 		statusDelay:  statusDelay,
@@ -48,7 +50,10 @@ func (q *queues) requeueUnattributed() {
 func (q *queues) shutDown() {
 	q.objects.ShutDown()
 	q.events.ShutDown()
+	q.longEvents.ShutDown()
 	q.statuses.ShutDown()
 }
 
-func (q *queues) len() int { return q.objects.Len() + q.events.Len() + q.statuses.Len() }
+func (q *queues) len() int {
+	return q.objects.Len() + q.events.Len() + q.longEvents.Len() + q.statuses.Len()
+}

@@ -93,6 +93,7 @@ func (r *Reporter) Run(ctx context.Context) error {
 		workers.Go(func() { r.queues.objects.Work(ctx, r.objects.reconcile, r.log) })
 		workers.Go(func() { r.queues.events.Work(ctx, r.events.reconcile, r.log) })
 	}
+	workers.Go(func() { r.queues.longEvents.Work(ctx, r.events.reconcileLong, r.log) })
 	workers.Go(func() { r.queues.statuses.Work(ctx, r.statuses.reconcile, r.log) })
 	r.loop(ctx)
 	watching.Wait()

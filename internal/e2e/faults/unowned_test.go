@@ -3,6 +3,7 @@ package faults
 import (
 	"fmt"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -16,6 +17,7 @@ import (
 const (
 	unownedEvents = 40_000
 	unownedMemory = 128 << 20 // bytes; 143 MiB were measured with whole Events in the cache, and 110 MiB without
+	longMessage   = 60 << 10  // bytes, of every 20th Event: 117 MiB in all
 )
 
 // Somebody writes Events about Pods that do not exist. The agent has the shipped GOMEMLIMIT, and still reports an Event about a
@@ -45,7 +47,11 @@ func TestEvents_Unowned_FitMemoryLimit(t *testing.T) {
 		pod.SetNamespace(w.Namespace)
 		pod.SetName(fmt.Sprintf("ghost-66c6ccd947-%08d", i))
 		pod.SetUID(types.UID(fmt.Sprintf("5c4d3e2f-4e5f-6a7b-8c9d-%012d", i)))
-		return newEvent(pod, fmt.Sprintf("%s.%016x", pod.GetName(), i), corev1.EventTypeWarning, begin)
+		ev := newEvent(pod, fmt.Sprintf("%s.%016x", pod.GetName(), i), corev1.EventTypeWarning, begin)
+		if i%20 == 0 {
+			ev.Message = strings.Repeat("x", longMessage)
+		}
+		return ev
 	})
 	w.createEvent(objects[0], "after-the-burst")
 	w.awaitAgreement()
