@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -258,4 +259,40 @@ func TestReports_ClusterScopedResource(t *testing.T) {
 	w.ExpectStatus(d, "Healthy")
 	w.Remove(d.Objects[0])
 	w.ExpectOperation(d, 0, threeport.OperationDeleted)
+}
+
+// Somebody declares a workload with IDs that the control plane does not know. Nothing is called delivered, and the reports follow when
+// the IDs are corrected.
+func TestWorkload_WrongIDs_AreShownAndHeal(t *testing.T) {
+	t.Parallel()
+	for name, flags := range map[string][]string{"report sets": nil, "v0": {"--report-sets=false"}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, flags...)
+			d, err := w.Upstream.Register(w.Ctx, w.Workload("web", v1alpha1.WorkloadTypeInstance, world.ConfigMap("conf")))
+			w.Must(err)
+			for _, obj := range d.Objects {
+				w.CreateObject(obj)
+			}
+			resource := d
+			resource.Resources = slices.Clone(d.Resources)
+			resource.Resources[0].ThreeportID++
+			instance := resource
+			instance.InstanceID++
+			for _, wrong := range []struct {
+				declared upstream.Deployed
+				row      string
+			}{
+				{instance, fmt.Sprintf("the control plane has no WorkloadInstance %d", instance.InstanceID)},
+				{resource, fmt.Sprintf("the control plane has no WorkloadResourceInstance %d", resource.Resources[0].ThreeportID)},
+			} {
+				w.Must(w.Upstream.Declare(w.Ctx, wrong.declared))
+				w.ExpectCondition(d, v1alpha1.ConditionDelivered, metav1.ConditionFalse, wrong.row)
+			}
+			w.Must(w.Upstream.Declare(w.Ctx, d))
+			w.ExpectCondition(d, v1alpha1.ConditionDelivered, metav1.ConditionTrue, "")
+			w.ExpectOperation(d, 0, "ADDED")
+			w.AwaitAgreement(world.Expected(d)...)
+		})
+	}
 }

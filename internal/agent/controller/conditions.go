@@ -50,9 +50,8 @@ func labelMessage(labels target.LabelUse) string {
 		"does not count; "+remedy+" adds namespaces: "+summarize(names)), 1)
 }
 
-// deliveredCondition is true if no report is pending or rejected. notAssigned gives the reason of pending reports: see
-// [target.DeliveryProgress].
-func deliveredCondition(generation int64, d v1alpha1.DeliveryStatus, notAssigned bool) metav1.Condition {
+// deliveredCondition is true if no report is pending or rejected. The refusal, if any, is the reason of pending reports.
+func deliveredCondition(generation int64, d v1alpha1.DeliveryStatus, refusal target.Refusal) metav1.Condition {
 	c := metav1.Condition{
 		Type: v1alpha1.ConditionDelivered, Status: metav1.ConditionTrue, ObservedGeneration: generation,
 		Reason: "Delivered", Message: "all reports are delivered",
@@ -60,8 +59,8 @@ func deliveredCondition(generation int64, d v1alpha1.DeliveryStatus, notAssigned
 	switch {
 	case d.Pending > 0:
 		c.Status, c.Reason = metav1.ConditionFalse, "Pending"
-		if notAssigned {
-			c.Reason = "NotAssigned"
+		if refusal != "" {
+			c.Reason = string(refusal)
 		}
 		c.Message = sentence(d.Pending, "report", "is", "are", "not delivered yet")
 		if d.LastError != "" {

@@ -91,7 +91,7 @@ func (r *Reconciler) status(wl *v1alpha1.ThreeportWorkload, progress target.Deli
 	durable, err := r.state.Durable()
 	for _, c := range []metav1.Condition{
 		watchingCondition(wl.Generation, observed, r.reporter.BaseKindErrors(), r.targets.LabelUse(wl.Name)),
-		deliveredCondition(wl.Generation, status.Delivery, progress.NotAssigned),
+		deliveredCondition(wl.Generation, status.Delivery, progress.Refusal),
 		durableCondition(wl.Generation, durable, err),
 		healthyCondition(wl.Generation, v),
 	} {

@@ -156,7 +156,7 @@ func TestReconcile_Conditions(t *testing.T) {
 		{
 			reason:   "the control plane has not assigned the instance to the cluster",
 			state:    target.Present,
-			progress: target.DeliveryProgress{Pending: 2, LastError: "assign it", NotAssigned: true},
+			progress: target.DeliveryProgress{Pending: 2, LastError: "assign it", Refusal: target.NotAssigned},
 			watching: "True Watching",
 			delivery: "False NotAssigned",
 			message:  "2 reports are not delivered yet: assign it",
@@ -404,7 +404,7 @@ func TestReconcile_Rejection_WritesOnce(t *testing.T) {
 	w.delivery.set(target.DeliveryProgress{Rejected: 1, Rejections: []target.Rejection{{Report: "r", Reason: "no", Time: time.Now()}}})
 	for range 5 {
 		w.reconcile(wl.Name)
-		w.clock = w.clock.Add(time.Minute)
+		w.clock = w.clock.Add(resyncInterval)
 	}
 	if got := w.writes.Load(); got != 1 {
 		t.Errorf("the status was written %d times, want 1", got)

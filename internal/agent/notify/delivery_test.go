@@ -9,6 +9,7 @@ import (
 	"github.com/threeport/threeport-agent/internal/agent/observe"
 	"github.com/threeport/threeport-agent/internal/agent/outbox"
 	"github.com/threeport/threeport-agent/internal/agent/target"
+	"github.com/threeport/threeport-agent/internal/threeport"
 )
 
 func TestV0Sender_EventRepeat_UpdatesTheRow(t *testing.T) {
@@ -154,18 +155,11 @@ func TestV0Sender_Status_UpdatesTheInstance(t *testing.T) {
 	}
 }
 
-func TestNotifier_NotFound_DiscardsTheReport(t *testing.T) {
+func TestV0Sender_UnknownInstance_IsNotFound(t *testing.T) {
 	p := newReferenceAPI(t)
-	report := observe.Status{Workload: shop, Status: "Healthy"}
-	b := p.deliver(report)
-	if got := b.box.Progress(shop); got.Rejected != 0 || got.Pending != 0 {
-		t.Errorf("progress is %+v", got)
-	}
-	if got := b.metric(t, "threeport_agent_reports_total", "status", "gone"); got != 1 {
-		t.Errorf("%v are counted as gone", got)
-	}
-	if got := b.box.State(report); got.Receipt != (outbox.Receipt{}) {
-		t.Errorf("remembered is %+v", got)
+	_, err := p.sender.Send(t.Context(), outbox.Item{Report: observe.Status{Workload: shop, Status: "Healthy"}})
+	if threeport.KindOf(err) != threeport.KindNotFound {
+		t.Errorf("the error is %v, want that of a missing row", err)
 	}
 	p.expectRequests("PATCH workload-instances")
 }

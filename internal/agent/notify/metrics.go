@@ -21,6 +21,7 @@ const (
 	resultRetried  = "retried"
 	resultRejected = "rejected"
 	resultGone     = "gone"
+	resultUnknown  = "unknown"
 )
 
 // NewMetrics registers the metrics of deliveries and of an outbox.
@@ -29,7 +30,7 @@ func NewMetrics(registry prometheus.Registerer, box *outbox.Outbox) *Metrics {
 		reports: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "threeport_agent_reports_total",
 			Help: "Reports sent to the control plane, by kind (operation, event, status, tree; `adoption`: an initial sync) and result (accepted, retried, rejected, " +
-				"gone: the row no longer exists).",
+				"gone: the row was removed, unknown: the row never existed; the report is kept).",
 		}, []string{"kind", "result"}),
 		delay: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name:    "threeport_agent_report_delay_seconds",

@@ -2,13 +2,17 @@ package notify
 
 import (
 	"context"
+	"fmt"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/threeport/threeport-agent/internal/agent/observe"
 	"github.com/threeport/threeport-agent/internal/agent/outbox"
+	"github.com/threeport/threeport-agent/internal/agent/target"
 	"github.com/threeport/threeport-agent/internal/threeport"
 )
 
@@ -90,6 +94,88 @@ func TestNotifier_InstanceNotAssigned_OthersAreDelivered(t *testing.T) {
 		}
 		if got := b.logged("Delivery fails"); got != 0 {
 			t.Errorf("%d lines of a failed delivery, want none", got)
+		}
+	})
+}
+
+// Somebody declares a workload before its row exists, or with a wrong ID. The reports are kept, and delivered once the row exists.
+func TestNotifier_UnknownRow_IsKeptUntilItExists(t *testing.T) {
+	resource := operationAt(7, "uid", "1")
+	for _, tt := range []struct {
+		reason  string
+		unknown observe.Report
+		refusal target.Refusal
+		row     string
+	}{
+		{"an instance", status(1, "Healthy"), target.UnknownInstance, "WorkloadInstance 1"},
+		{"an Event of an unknown instance", eventAt("a", "1"), target.UnknownInstance, "WorkloadInstance 1"},
+		{"a resource", resource, target.UnknownResource, "WorkloadResourceInstance 7"},
+	} {
+		t.Run(tt.reason, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				exists := time.Now().Add(time.Hour)
+				sender := fails()
+				sender.answer = func(_ context.Context, item outbox.Item) (outbox.Receipt, error) {
+					if item.Report.Key() == tt.unknown.Key() && time.Now().Before(exists) {
+						return outbox.Receipt{}, &threeport.Error{StatusCode: 404, Message: "record not found"}
+					}
+					return outbox.Receipt{}, nil
+				}
+				config := DefaultConfig()
+				config.ShutdownTimeout = 24 * time.Hour
+				b := newBench(config, sender)
+				time.AfterFunc(30*time.Minute, func() {
+					if p := b.box.Progress(shop); p.Refusal != tt.refusal || !strings.Contains(p.LastError, tt.row) || p.Pending != 1 {
+						t.Errorf("the progress is %+v, want the refusal %s of %s", p, tt.refusal, tt.row)
+					}
+				})
+				b.settle(t, tt.unknown, status(2, "Healthy"))
+				if p := b.box.Progress(shop); p.Refusal != "" || p.Accepted != 1 {
+					t.Errorf("the progress is %+v, want an accepted report", p)
+				}
+				if wait := time.Since(exists); wait > 2*time.Minute {
+					t.Errorf("delivered %s after the row existed, want at most two minutes", wait)
+				}
+				kind := strings.TrimPrefix(strings.ToLower(fmt.Sprintf("%T", tt.unknown)), "observe.")
+				if unknown, gone := b.metric(t, "threeport_agent_reports_total", kind, "unknown"), b.metric(t, "threeport_agent_reports_total", kind, "gone"); unknown < 10 || gone != 0 {
+					t.Errorf("%v are counted as unknown and %v as gone, want one for each try, and none", unknown, gone)
+				}
+				if got := b.logged("does not know " + tt.row); got != 1 {
+					t.Errorf("%d lines name the row, want 1", got)
+				}
+			})
+		})
+	}
+}
+
+// The control plane had the row, and somebody removed it there: it does not come back.
+func TestNotifier_RemovedRow_DiscardsItsReports(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var b *bench
+		sender := fails()
+		sender.answer = func(_ context.Context, item outbox.Item) (outbox.Receipt, error) {
+			switch fmt.Sprint(item.Report.Version()) {
+			case status(1, "Healthy").Version():
+				b.box.Offer(status(1, "Down"))
+				return outbox.Receipt{}, nil
+			case status(1, "Down").Version():
+				b.box.Offer(eventAt("a", "1"))
+				b.box.Offer(operationAt(7, "uid", "1"))
+			}
+			return outbox.Receipt{}, &threeport.Error{StatusCode: 404, Message: "record not found"}
+		}
+		b = newBench(DefaultConfig(), sender)
+		b.settle(t, status(1, "Healthy"))
+		for _, kind := range []string{"status", "event", "operation"} {
+			if got := b.metric(t, "threeport_agent_reports_total", kind, "gone"); got != 1 {
+				t.Errorf("%v reports of kind %s are gone, want 1", got, kind)
+			}
+		}
+		if p := b.box.Progress(shop); p.Refusal != "" || p.Rejected != 0 || p.Pending != 0 {
+			t.Errorf("the progress is %+v, want nothing undelivered", p)
+		}
+		if got := b.box.State(status(1, "Down")); got.Receipt != (outbox.Receipt{}) {
+			t.Errorf("the receipt is %+v, want none", got.Receipt)
 		}
 	})
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/threeport/threeport-agent/internal/agent/observe"
 	"github.com/threeport/threeport-agent/internal/agent/outbox"
+	"github.com/threeport/threeport-agent/internal/agent/target"
 	"github.com/threeport/threeport-agent/internal/threeport"
 )
 
@@ -15,7 +16,9 @@ import (
 //
 //	the error                                       the item
 //	none                                            Ack: delivered
-//	404 of the API, not_found in a report set       AckNotFound: discarded
+//	404 of the API, not_found in a report set:
+//	- the control plane had the row before          AckNotFound: discarded
+//	- it never had the row                          Refuse: sent again; other instances do not wait
 //	another 4xx, invalid in a set                   Reject: a dead letter, not sent again
 //	a report that cannot be encoded                 Reject
 //	forbidden, of an instance                       Refuse: sent again; other instances do not wait
@@ -47,16 +50,14 @@ func (n *Notifier) settle(ctx context.Context, item outbox.Item, result Result) 
 		n.outbox.Ack(item, result.Receipt)
 		n.metrics.accepted(item)
 	case threeport.KindNotFound:
-		n.outbox.AckNotFound(item)
-		n.metrics.count(item, resultGone)
-		n.logItem("report discarded: the control plane does not know "+rowOf(item.Report), item, err)
+		n.notFound(item, err)
 	case threeport.KindPermanent:
 		n.outbox.Reject(item, err)
 		n.metrics.count(item, resultRejected)
 		n.logItem("The control plane permanently refused a report", item, err)
 	case threeport.KindForbidden:
 		n.metrics.count(item, resultRetried)
-		if n.outbox.Refuse(item, err) {
+		if n.outbox.Refuse(item, target.NotAssigned, err) {
 			n.logItem("The control plane has not assigned a workload to this cluster. Its reports are kept and sent again.", item, err)
 		}
 	case threeport.KindRetryable, threeport.KindUnauthorized:
@@ -66,6 +67,27 @@ func (n *Notifier) settle(ctx context.Context, item outbox.Item, result Result) 
 	if n.failing && n.outbox.Failing() == 0 {
 		n.failing = false
 		n.log.Info("Delivery recovered")
+	}
+}
+
+// notFound settles an item without a row. A row that was removed does not come back. A row that never was may be created later, or the
+// ID in the ThreeportWorkload is wrong.
+func (n *Notifier) notFound(item outbox.Item, err error) {
+	row := rowOf(item.Report)
+	if n.outbox.HadRow(item) {
+		n.outbox.AckNotFound(item)
+		n.metrics.count(item, resultGone)
+		n.logItem("report discarded: the control plane removed "+row, item, err)
+		return
+	}
+	refusal := target.UnknownInstance
+	if row != item.Report.Instance().String() {
+		refusal = target.UnknownResource
+	}
+	n.metrics.count(item, resultUnknown)
+	cause := fmt.Errorf("the control plane has no %s: check the ID in the ThreeportWorkload, or create the row", row)
+	if n.outbox.Refuse(item, refusal, cause) {
+		n.logItem("The control plane does not know "+row+". The reports are kept and sent again.", item, err)
 	}
 }
 

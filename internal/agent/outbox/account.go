@@ -21,12 +21,12 @@ type account struct {
 	dead      map[*entry]struct{}
 	accepted  int64
 	lastError string
-	// notAssigned is true if the last error is that the instance is not assigned to this cluster.
-	notAssigned bool
-	sync        initialSync
-	operations  operations
-	forgets     bool // drop the account once nothing is pending
-	undeclared  bool // only the store knows of the instance: drop the account once nothing is pending
+	// gone is true if the control plane removed the instance's row.
+	gone       bool
+	sync       initialSync
+	operations operations
+	forgets    bool // drop the account once nothing is pending
+	undeclared bool // only the store knows of the instance: drop the account once nothing is pending
 }
 
 // deadLetters returns the entries with a dead letter, the newest first.
@@ -47,6 +47,27 @@ func (a *account) oldest() (oldest time.Time) {
 		}
 	}
 	return oldest
+}
+
+// refusal returns why the control plane refuses pending reports, and the error of that report. An unknown instance explains the
+// others.
+func (a *account) refusal() (refusal target.Refusal, cause string) {
+	for e := range a.pending {
+		if e.refusal != "" && refusal != target.UnknownInstance {
+			refusal, cause = e.refusal, e.refusedBy
+		}
+	}
+	return refusal, cause
+}
+
+// refuses reports whether a pending report of the account has a refusal.
+func (a *account) refuses(refusal target.Refusal) bool {
+	for e := range a.pending {
+		if e.refusal == refusal {
+			return true
+		}
+	}
+	return false
 }
 
 // account returns the account of a workload, a new one if there is none.
@@ -125,7 +146,10 @@ func (o *Outbox) Progress(id target.Instance) target.DeliveryProgress {
 	p := target.DeliveryProgress{
 		Pending: len(a.pending), Since: a.oldest(), Accepted: a.accepted,
 		Rejected: int64(len(a.dead)), Dropped: o.dropped.count(id),
-		Synced: a.sync.done, LastError: a.lastError, NotAssigned: a.notAssigned, Operations: a.operations.list(),
+		Synced: a.sync.done, LastError: a.lastError, Operations: a.operations.list(),
+	}
+	if refusal, cause := a.refusal(); refusal != "" && !o.breaker.open {
+		p.Refusal, p.LastError = refusal, cause
 	}
 	for _, e := range a.deadLetters()[:min(len(a.dead), maxRejections)] {
 		p.Rejections = append(p.Rejections, e.dead.Rejection)

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/threeport/threeport-agent/internal/agent/observe"
+	"github.com/threeport/threeport-agent/internal/agent/target"
 )
 
 // entry is the state of one key. Two parts of it change independently. The pending part:
@@ -42,6 +43,9 @@ type pending struct {
 	report   observe.Report // nil if the key is not pending
 	since    time.Time      // when the key became pending
 	replaced time.Time      // when the report that is in flight was replaced; zero if it was not
+
+	refusal   target.Refusal // of its last try; empty if it was not refused
+	refusedBy string         // the error
 
 	failed  bool // its last try failed
 	backlog bool // it waited for the end of an outage, or for this process to start

@@ -279,7 +279,7 @@ func (o *Outbox) clearPending(e *entry) {
 	o.clearFailed(e)
 	o.unaccount(e)
 	before := e.report
-	e.report, e.backlog, e.repair = nil, false, false
+	e.report, e.backlog, e.repair, e.refusal, e.refusedBy = nil, false, false, "", ""
 	o.storePending(e, before)
 }
 

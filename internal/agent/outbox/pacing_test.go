@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/threeport/threeport-agent/internal/agent/target"
 )
 
 var (
@@ -53,24 +55,24 @@ func TestOutbox_Refuse_IsNoOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := New(paced, nil)
 		items := takeAll(t, o, "a", "b", "c")
-		if first := o.Refuse(items["a"], errSend); !first {
+		if first := o.Refuse(items["a"], target.NotAssigned, errSend); !first {
 			t.Error("the first refusal is not reported as the first")
 		}
-		if first := o.Refuse(items["b"], errSend); first {
+		if first := o.Refuse(items["b"], target.NotAssigned, errSend); first {
 			t.Error("the second refusal of an instance is reported as the first")
 		}
 		expectSuspended(t, o, false)
 		expectPending(t, o, 3, 0)
-		if p := o.Progress(shop); !p.NotAssigned || p.LastError != errSend.Error() {
+		if p := o.Progress(shop); p.Refusal != target.NotAssigned || p.LastError != errSend.Error() {
 			t.Errorf("the progress is %+v, want the refusal", p)
 		}
 		o.Nack(items["c"], refusal)
 		expectSuspended(t, o, true)
-		if p := o.Progress(shop); p.NotAssigned {
+		if p := o.Progress(shop); p.Refusal != "" || p.LastError != errSend.Error() {
 			t.Errorf("the progress is %+v, want the outage", p)
 		}
 		probe, _ := next(t, o)
-		o.Refuse(probe, errSend)
+		o.Refuse(probe, target.NotAssigned, errSend)
 		expectSuspended(t, o, false)
 	})
 }
@@ -81,7 +83,7 @@ func TestOutbox_Refuse_BacksOffAndIsSentAgain(t *testing.T) {
 		item := takeAll(t, o, "a")["a"]
 		total := time.Duration(0)
 		for range 100 {
-			o.Refuse(item, errSend)
+			o.Refuse(item, target.NotAssigned, errSend)
 			var waited time.Duration
 			if item, waited = next(t, o); waited <= 0 || waited > time.Minute {
 				t.Fatalf("sent again after %s, want at most a minute", waited)
@@ -92,14 +94,27 @@ func TestOutbox_Refuse_BacksOffAndIsSentAgain(t *testing.T) {
 			t.Errorf("100 tries took %s, want a growing wait", total)
 		}
 		o.Offer(at("a", "2")) // a newer version
-		o.Refuse(item, errSend)
+		o.Refuse(item, target.NotAssigned, errSend)
 		item, _ = next(t, o)
 		if got := fmt.Sprint(item.Report); got != "a@2" {
 			t.Errorf("sent %s, want the newer version", got)
 		}
 		o.Ack(item, Receipt{})
-		if p := o.Progress(shop); p.NotAssigned || p.LastError != "" || p.Pending != 0 {
+		if p := o.Progress(shop); p.Refusal != "" || p.LastError != "" || p.Pending != 0 {
 			t.Errorf("the progress after the assignment is %+v, want no error", p)
+		}
+	})
+}
+
+func TestOutbox_ForgetInstanceThenRefuse_DropsTheReport(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := New(paced, nil)
+		item := takeAll(t, o, "a")["a"]
+		o.ForgetInstance(shop)
+		o.Refuse(item, target.NotAssigned, errSend)
+		expectPending(t, o, 0, 0)
+		if len(o.accounts)+len(o.entries) > 0 {
+			t.Errorf("the outbox has %d accounts and %d keys, want none", len(o.accounts), len(o.entries))
 		}
 	})
 }
@@ -109,7 +124,7 @@ func TestOutbox_CancelThenRefuse_IsNotSentAgain(t *testing.T) {
 		o := New(paced, nil)
 		item := takeAll(t, o, "a")["a"]
 		o.Cancel("a")
-		o.Refuse(item, errSend)
+		o.Refuse(item, target.NotAssigned, errSend)
 		expectPending(t, o, 0, 0)
 		expectNothing(t, o)
 	})

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"time"
 
+	"github.com/threeport/threeport-agent/internal/agent/observe"
 	"github.com/threeport/threeport-agent/internal/agent/target"
 )
 
@@ -26,7 +27,10 @@ func (o *Outbox) Ack(item Item, receipt Receipt) {
 	e.receipt, e.modified = receipt, item.Receipt.Accepted
 	if a := o.accounts[item.Report.Instance()]; a != nil {
 		a.accepted++
-		a.lastError, a.notAssigned = "", false
+		a.lastError = ""
+		if _, isStatus := item.Report.(observe.Status); isStatus {
+			a.gone = false
+		}
 	}
 	o.conclude(e, item)
 	o.recordOperation(e, item.Report)
@@ -35,16 +39,35 @@ func (o *Outbox) Ack(item Item, receipt Receipt) {
 	o.gc(e)
 }
 
-// AckNotFound settles an item whose row no longer exists. The report and the receipt are dropped.
+// AckNotFound settles an item whose row no longer exists. The report and the receipt are dropped. A row that the control plane never
+// had is no reason to drop a report: see [Outbox.HadRow].
 func (o *Outbox) AckNotFound(item Item) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	e := o.takeBack(item)
+	if a := o.accounts[item.Report.Instance()]; a != nil && !isOperation(item.Report) {
+		a.gone = true
+	}
 	e.receipt = Receipt{}
 	o.removeOperation(e)
 	o.conclude(e, item)
 	o.persistence.deleteReceipt(e.key)
 	o.gc(e)
+}
+
+// HadRow reports whether the control plane had the row that a report is written to. A status is written to the row of its instance,
+// and the Events of an instance need that row too. An operation is written to the row of its resource.
+func (o *Outbox) HadRow(item Item) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	instance := item.Report.Instance()
+	a, status := o.accounts[instance], o.entries[observe.Status{Workload: instance}.Key()]
+	return item.Receipt.Accepted || a != nil && a.gone || !isOperation(item.Report) && status != nil && status.receipt.Accepted
+}
+
+func isOperation(r observe.Report) bool {
+	_, ok := r.(observe.Operation)
+	return ok
 }
 
 // Nack settles an item that has to be sent again after a wait, or the report that replaced it meanwhile. Its group waits
@@ -56,21 +79,27 @@ func (o *Outbox) Nack(item Item, f Failure) {
 	o.requeueFailed(e, f.Cause, o.breaker.fail(e.key, &e.retry, item.Probe, f))
 }
 
-// Refuse settles an item whose instance is not assigned to this cluster. It has to be sent again after a wait of its own. The
-// control plane has answered, so this is no failure of the delivery, and no other instance waits. It returns true for the first
-// refusal since the last success of the instance.
-func (o *Outbox) Refuse(item Item, cause error) (first bool) {
+// Refuse settles an item that the control plane refuses until somebody changes something there. It has to be sent again after a wait
+// of its own. The control plane has answered, so this is no failure of the delivery, and no other instance waits. It returns true if
+// no other pending report of the instance has this refusal.
+func (o *Outbox) Refuse(item Item, refusal target.Refusal, cause error) (first bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	e := o.takeBack(item)
 	waits := e.retry.waits
 	o.answered(e, item)
 	e.retry.waits = waits
+	if a := o.accounts[item.Report.Instance()]; a != nil && a.forgets { // the workload is gone, and its reports with it
+		e.forgets = true
+		o.conclude(e, item)
+		o.gc(e)
+		return false
+	}
 	e.retry.retryAt = time.Now().Add(e.retry.backOff(o.breaker.backoff))
 	if e.report != nil {
 		o.clearFailed(e)
-		a := o.account(e.report.Instance())
-		first, a.lastError, a.notAssigned = !a.notAssigned, cause.Error(), true
+		first = !o.account(e.report.Instance()).refuses(refusal)
+		e.refusal, e.refusedBy = refusal, cause.Error()
 	}
 	o.requeue(e)
 	return first
@@ -79,8 +108,8 @@ func (o *Outbox) Refuse(item Item, cause error) (first bool) {
 func (o *Outbox) requeueFailed(e *entry, cause error, after time.Duration) {
 	e.retry.retryAt = time.Now().Add(after)
 	if e.report != nil {
-		a := o.account(e.report.Instance())
-		a.lastError, a.notAssigned = cause.Error(), false
+		e.refusal, e.refusedBy = "", ""
+		o.account(e.report.Instance()).lastError = cause.Error()
 		if !e.failed {
 			e.failed = true
 			o.counts.failed++

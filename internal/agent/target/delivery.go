@@ -22,14 +22,27 @@ type DeliveryProgress struct {
 	Synced bool
 	// LastError is the latest failure since the last success.
 	LastError string
-	// NotAssigned is true if that failure is a refusal: the control plane has not assigned the instance to this cluster.
-	NotAssigned bool
+	// Refusal is why the control plane refuses pending reports of the instance for now; empty if it refuses none.
+	Refusal Refusal
 	// Rejections are the latest permanently refused reports, newest first.
 	Rejections []Rejection
 	// Operations are the latest accepted ones, by listed resource without its version. Those of an earlier process are
 	// known once their objects were offered again; deletions are not.
 	Operations map[Resource]LastOperation
 }
+
+// Refusal is a reason why the control plane refuses a report until somebody changes something there. The report is kept.
+type Refusal string
+
+// The refusals.
+const (
+	// NotAssigned means that the instance is not assigned to this cluster.
+	NotAssigned Refusal = "NotAssigned"
+	// UnknownInstance means that the control plane has no row of the instance, and had none before.
+	UnknownInstance Refusal = "UnknownInstance"
+	// UnknownResource means that it has no row of a listed resource, and had none before.
+	UnknownResource Refusal = "UnknownResource"
+)
 
 // Rejection is a report that the control plane permanently refused.
 type Rejection struct {
