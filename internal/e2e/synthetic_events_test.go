@@ -155,7 +155,7 @@ func TestSyntheticEvents_CrashLoop_OneRow(t *testing.T) {
 	}
 	w.ExpectStatus(d, "Down")
 	row := w.awaitStatusRow(d, "Down")
-	if *row.Type != "Warning" || !strings.Contains(*row.Message, " ← ReplicaSet web-") {
+	if *row.Type != "Warning" || !strings.Contains(*row.Message, " → ReplicaSet web-") {
 		t.Errorf("the row of the transition is %s: %q, want a Warning with the owner path to the pods", *row.Type, *row.Message)
 	}
 	w.patch(d.Objects[0], `{"spec":{"replicas":0}}`)

@@ -49,10 +49,10 @@ func (p OwnerPath) Includes(kind string) bool {
 	return slices.ContainsFunc(p.Owners(), func(owner ObjectRef) bool { return owner.Kind == kind })
 }
 
-// String returns the path in the form of messages: "CronJob backup ← Job backup-3".
+// String returns the path in the form of messages, from the dependent to the resource: "Job backup-3 → CronJob backup".
 func (p OwnerPath) String() string {
 	var names []string
-	for _, owner := range p.Owners() {
+	for _, owner := range slices.Backward(p.Owners()) {
 		names = append(names, owner.String())
 	}
 	return strings.Join(names, causeSeparator)
@@ -79,8 +79,9 @@ type CauseGroup struct {
 	Since time.Time
 }
 
-// causeSeparator separates an effect from its cause in a message.
-const causeSeparator = " ← "
+// causeSeparator separates a cause from its effect in a message. The root cause is first, because the end of a long text is cut off
+// where there is little room.
+const causeSeparator = " → "
 
 // Length limits for the parts of a cause in a message, in bytes.
 const (
@@ -89,18 +90,18 @@ const (
 	maxGroup  = 500
 )
 
-// String renders the chain: "Deployment web has 0 of 5 replicas ready ← ReplicaSet web-78 ← 5 pods ImagePullBackOff:
-// image example/app:9 cannot be pulled, since 2026-01-01T10:02Z".
+// String renders the chain: "5 pods ImagePullBackOff: image example/app:9 cannot be pulled, since 2026-01-01T10:02Z →
+// ReplicaSet web-78 → Deployment web has 0 of 5 replicas ready".
 func (c Cause) String() string {
-	links := nonEmpty(truncate(c.Effect, maxEffect), truncate(c.Path.String(), maxPath), c.Group.String())
-	text := strings.Join(links, causeSeparator)
+	root := c.Group.String()
 	switch {
 	case c.Others == 1:
-		text += "; and 1 other cause"
+		root += "; and 1 other cause"
 	case c.Others > 1:
-		text += fmt.Sprintf("; and %d other causes", c.Others)
+		root += fmt.Sprintf("; and %d other causes", c.Others)
 	}
-	return text
+	links := nonEmpty(root, truncate(c.Path.String(), maxPath), truncate(c.Effect, maxEffect))
+	return strings.Join(links, causeSeparator)
 }
 
 // String renders the group: "5 pods ImagePullBackOff: image example/app:9 cannot be pulled, since 2026-01-01T10:02Z".

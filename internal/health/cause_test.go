@@ -32,7 +32,7 @@ func TestOwnerPath_Append_KeepsTheShorterPath(t *testing.T) {
 		t.Error("Includes ignores the kinds of the owners")
 	}
 	// Neither a name that contains the separator nor a kind that ends in another kind's name confuses the path.
-	if odd := pathOf("Thing a ← Job b", "MyJob c"); odd.Includes("Job") {
+	if odd := pathOf("Thing a → Job b", "MyJob c"); odd.Includes("Job") {
 		t.Errorf("the path %q includes a Job, want none", odd)
 	}
 }
@@ -47,7 +47,7 @@ func TestCause_String(t *testing.T) {
 		{
 			reason: "one dependent is named",
 			cause:  Cause{Effect: "0 of 1", Group: CauseGroup{Kind: "Pod", Name: "web-x", Count: 1, Reason: "NotReady", Message: "it is not ready"}},
-			want:   "0 of 1 ← Pod web-x NotReady: it is not ready",
+			want:   "Pod web-x NotReady: it is not ready → 0 of 1",
 		},
 		{
 			reason: "several dependents are counted",
@@ -55,12 +55,12 @@ func TestCause_String(t *testing.T) {
 				Effect: "0 of 2", Path: pathOf("ReplicaSet web-1"), Others: 1,
 				Group: CauseGroup{Kind: "Pod", Count: 2, Reason: "NotReady", Since: since},
 			},
-			want: "0 of 2 ← ReplicaSet web-1 ← 2 pods NotReady, since 2026-01-01T10:02Z; and 1 other cause",
+			want: "2 pods NotReady, since 2026-01-01T10:02Z; and 1 other cause → ReplicaSet web-1 → 0 of 2",
 		},
 		{
 			reason: "without a message about the resource the chain begins with the owners",
 			cause:  Cause{Path: pathOf("Job a"), Group: CauseGroup{Kind: "Pod", Name: "a-x", Count: 1, Reason: "Error"}, Others: 2},
-			want:   "Job a ← Pod a-x Error; and 2 other causes",
+			want:   "Pod a-x Error; and 2 other causes → Job a",
 		},
 	}
 	for _, tt := range tests {

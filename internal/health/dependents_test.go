@@ -40,7 +40,7 @@ func TestDependentsCombine(t *testing.T) {
 	silent := Verdict{Unknown, "NoSignal", "no status"}
 	timedOut := Verdict{Unhealthy, "ProgressDeadlineExceeded", "it timed out"}
 	runs := Verdict{Reconciling, "Running", "it runs"}
-	const via = "ReplicaSet web-1 ← "
+	const via = " → ReplicaSet web-1 → "
 	tests := []struct {
 		reason  string
 		kind    schema.GroupKind
@@ -53,48 +53,48 @@ func TestDependentsCombine(t *testing.T) {
 		{
 			reason: "all pods fail, so it is not Reconciling", kind: deploymentKind, own: onItsWay,
 			derived: []Assessment{crash, crash},
-			want:    Verdict{Down, "CrashLoopBackOff", "0 of 2 ← " + via + "2 pods CrashLoopBackOff: container web crashes"},
+			want:    Verdict{Down, "CrashLoopBackOff", "2 pods CrashLoopBackOff: container web crashes" + via + "0 of 2"},
 		},
 		{
 			reason: "some pods fail", kind: deploymentKind, own: onItsWay,
 			derived: []Assessment{serves, crash},
-			want:    Verdict{Unhealthy, "CrashLoopBackOff", "0 of 2 ← " + via + "Pod pod-1 CrashLoopBackOff: container web crashes"},
+			want:    Verdict{Unhealthy, "CrashLoopBackOff", "Pod pod-1 CrashLoopBackOff: container web crashes" + via + "0 of 2"},
 		},
 		{
 			reason: "pods run, and none is ready", kind: deploymentKind, own: onItsWay,
 			derived: []Assessment{unready, unready},
-			want:    Verdict{Down, "NotReady", "0 of 2 ← " + via + "2 pods NotReady: container web is not ready"},
+			want:    Verdict{Down, "NotReady", "2 pods NotReady: container web is not ready" + via + "0 of 2"},
 		},
 		{
 			reason: "a pod that crashed serves again", kind: deploymentKind, own: works,
 			derived: []Assessment{restarts},
-			want:    Verdict{Unhealthy, "Restarting", "Deployment web ← " + via + "Pod pod-0 Restarting: container web runs again"},
+			want:    Verdict{Unhealthy, "Restarting", "Pod pod-0 Restarting: container web runs again" + via + "Deployment web"},
 		},
 		{
 			reason: "its deadline is over and nothing works", kind: deploymentKind, own: timedOut,
 			derived: []Assessment{crash},
-			want:    Verdict{Down, "CrashLoopBackOff", "it timed out ← " + via + "Pod pod-0 CrashLoopBackOff: container web crashes"},
+			want:    Verdict{Down, "CrashLoopBackOff", "Pod pod-0 CrashLoopBackOff: container web crashes" + via + "it timed out"},
 		},
 		{
 			reason: "its deadline is over, and its pods only start", kind: deploymentKind,
 			own:     Verdict{Down, "ProgressDeadlineExceeded", "it timed out"},
 			derived: []Assessment{starts},
-			want:    Verdict{Down, "ProgressDeadlineExceeded", "it timed out ← " + via + "Pod pod-0 Starting: the pod is starting"},
+			want:    Verdict{Down, "ProgressDeadlineExceeded", "Pod pod-0 Starting: the pod is starting" + via + "it timed out"},
 		},
 		{
 			reason: "its status lags behind a pod that fails", kind: deploymentKind, own: works,
 			derived: []Assessment{serves, crash},
-			want:    Verdict{Unhealthy, "CrashLoopBackOff", "Deployment web ← " + via + "Pod pod-1 CrashLoopBackOff: container web crashes"},
+			want:    Verdict{Unhealthy, "CrashLoopBackOff", "Pod pod-1 CrashLoopBackOff: container web crashes" + via + "Deployment web"},
 		},
 		{
 			reason: "its status lags behind a pod that starts", kind: deploymentKind, own: works,
 			derived: []Assessment{serves, starts},
-			want:    Verdict{Reconciling, "Starting", "Deployment web ← " + via + "Pod pod-1 Starting: the pod is starting"},
+			want:    Verdict{Reconciling, "Starting", "Pod pod-1 Starting: the pod is starting" + via + "Deployment web"},
 		},
 		{
 			reason: "it and its pods are Reconciling", kind: deploymentKind, own: onItsWay,
 			derived: []Assessment{starts},
-			want:    Verdict{Reconciling, "ReplicasNotReady", "0 of 2 ← " + via + "Pod pod-0 Starting: the pod is starting"},
+			want:    Verdict{Reconciling, "ReplicasNotReady", "Pod pod-0 Starting: the pod is starting" + via + "0 of 2"},
 		},
 		{reason: "pods leave as they should", kind: deploymentKind, own: works, derived: []Assessment{serves, leaves, leaves}, want: works},
 		{
@@ -104,7 +104,7 @@ func TestDependentsCombine(t *testing.T) {
 		{
 			reason: "a pod does not leave", kind: deploymentKind, own: works,
 			derived: []Assessment{serves, stays},
-			want:    Verdict{Unhealthy, terminatingTooLong, "Deployment web ← " + via + "Pod pod-1 TerminatingTooLong: the pod is kept"},
+			want:    Verdict{Unhealthy, terminatingTooLong, "Pod pod-1 TerminatingTooLong: the pod is kept" + via + "Deployment web"},
 		},
 		{
 			reason: "a pod was evicted, and another made in its place", kind: deploymentKind,
@@ -113,30 +113,30 @@ func TestDependentsCombine(t *testing.T) {
 		{
 			reason: "a pod was evicted, and the other starts", kind: deploymentKind, own: onItsWay,
 			derived: []Assessment{starts, evicted},
-			want:    Verdict{Reconciling, "ReplicasNotReady", "0 of 2 ← " + via + "Pod pod-0 Starting: the pod is starting"},
+			want:    Verdict{Reconciling, "ReplicasNotReady", "Pod pod-0 Starting: the pod is starting" + via + "0 of 2"},
 		},
 		{
 			reason: "a pod was evicted, and none made in its place", kind: deploymentKind, own: onItsWay,
 			derived: []Assessment{evicted},
-			want:    Verdict{Down, "Evicted", "0 of 2 ← " + via + "Pod pod-0 Evicted: the pod was evicted"},
+			want:    Verdict{Down, "Evicted", "Pod pod-0 Evicted: the pod was evicted" + via + "0 of 2"},
 		},
 		{
 			reason: "a pod takes long, and the Deployment's own deadline is not over", kind: deploymentKind, own: onItsWay,
 			derived: []Assessment{late},
-			want:    Verdict{Reconciling, "ReplicasNotReady", "0 of 2 ← " + via + "Pod pod-0 StartingTooLong: the pod is starting for long"},
+			want:    Verdict{Reconciling, "ReplicasNotReady", "Pod pod-0 StartingTooLong: the pod is starting for long" + via + "0 of 2"},
 		},
 		{
 			reason: "a pod takes long, and no rollout goes on", kind: deploymentKind,
 			own:     Verdict{Reconciling, replicasMissing, "1 of 2"},
 			derived: []Assessment{serves, late},
-			want:    Verdict{Unhealthy, "StartingTooLong", "1 of 2 ← " + via + "Pod pod-1 StartingTooLong: the pod is starting for long"},
+			want:    Verdict{Unhealthy, "StartingTooLong", "Pod pod-1 StartingTooLong: the pod is starting for long" + via + "1 of 2"},
 		},
 		{
 			reason:  "a pod takes long, and its StatefulSet has no deadline",
 			kind:    schema.GroupKind{Group: "apps", Kind: "StatefulSet"},
 			own:     onItsWay,
 			derived: []Assessment{late},
-			want:    Verdict{Down, "StartingTooLong", "0 of 2 ← " + via + "Pod pod-0 StartingTooLong: the pod is starting for long"},
+			want:    Verdict{Down, "StartingTooLong", "Pod pod-0 StartingTooLong: the pod is starting for long" + via + "0 of 2"},
 		},
 		{
 			reason: "it is being deleted, and so will be its pods", kind: deploymentKind,
@@ -146,23 +146,23 @@ func TestDependentsCombine(t *testing.T) {
 		{
 			reason: "the most frequent cause is named", kind: deploymentKind, own: onItsWay,
 			derived: []Assessment{crash, pull, pull},
-			want:    Verdict{Down, "ImagePullBackOff", "0 of 2 ← " + via + "2 pods ImagePullBackOff: image web cannot be pulled; and 1 other cause"},
+			want:    Verdict{Down, "ImagePullBackOff", "2 pods ImagePullBackOff: image web cannot be pulled; and 1 other cause" + via + "0 of 2"},
 		},
 		{
 			reason: "of equals the same one each time", kind: deploymentKind, own: onItsWay,
 			derived: []Assessment{pull, pull, crash, crash, unready},
-			want:    Verdict{Down, "CrashLoopBackOff", "0 of 2 ← " + via + "2 pods CrashLoopBackOff: container web crashes; and 2 other causes"},
+			want:    Verdict{Down, "CrashLoopBackOff", "2 pods CrashLoopBackOff: container web crashes; and 2 other causes" + via + "0 of 2"},
 		},
 
 		{
 			reason: "an object without a status is judged by its pods", kind: customKind, own: silent,
 			derived: []Assessment{crash},
-			want:    Verdict{Down, "CrashLoopBackOff", "no status ← " + via + "Pod pod-0 CrashLoopBackOff: container web crashes"},
+			want:    Verdict{Down, "CrashLoopBackOff", "Pod pod-0 CrashLoopBackOff: container web crashes" + via + "no status"},
 		},
 		{
 			reason: "some of its pods work", kind: customKind, own: silent,
 			derived: []Assessment{crash, serves},
-			want:    Verdict{Unhealthy, "CrashLoopBackOff", "no status ← " + via + "Pod pod-0 CrashLoopBackOff: container web crashes"},
+			want:    Verdict{Unhealthy, "CrashLoopBackOff", "Pod pod-0 CrashLoopBackOff: container web crashes" + via + "no status"},
 		},
 		{
 			reason: "pods do not make the unknown healthy", kind: customKind, own: silent,
@@ -175,17 +175,17 @@ func TestDependentsCombine(t *testing.T) {
 		{
 			reason: "pods of the unknown start", kind: customKind, own: silent,
 			derived: []Assessment{starts, serves},
-			want:    Verdict{Reconciling, "Starting", "no status ← " + via + "Pod pod-0 Starting: the pod is starting"},
+			want:    Verdict{Reconciling, "Starting", "Pod pod-0 Starting: the pod is starting" + via + "no status"},
 		},
 		{
 			reason: "the object is ready, but no pod is", kind: customKind, own: works,
 			derived: []Assessment{crash},
-			want:    Verdict{Unhealthy, "CrashLoopBackOff", "Deployment web ← " + via + "Pod pod-0 CrashLoopBackOff: container web crashes"},
+			want:    Verdict{Unhealthy, "CrashLoopBackOff", "Pod pod-0 CrashLoopBackOff: container web crashes" + via + "Deployment web"},
 		},
 		{
 			reason: "it is down anyway", kind: customKind, own: Verdict{Down, "Broken", "failed"},
 			derived: []Assessment{crash},
-			want:    Verdict{Down, "Broken", "failed ← " + via + "Pod pod-0 CrashLoopBackOff: container web crashes"},
+			want:    Verdict{Down, "Broken", "Pod pod-0 CrashLoopBackOff: container web crashes" + via + "failed"},
 		},
 
 		{
@@ -196,28 +196,28 @@ func TestDependentsCombine(t *testing.T) {
 			reason: "a Job that has failed says why", kind: jobKind,
 			own:     Verdict{Down, "BackoffLimitExceeded", "it failed"},
 			derived: []Assessment{failed, failed},
-			want:    Verdict{Down, "BackoffLimitExceeded", "it failed ← " + via + "2 pods Error: container web ended"},
+			want:    Verdict{Down, "BackoffLimitExceeded", "2 pods Error: container web ended" + via + "it failed"},
 		},
 		{
 			reason: "a Job has more tries", kind: jobKind,
 			own:     Verdict{Unhealthy, "Retrying", "it has failed once"},
 			derived: []Assessment{failed},
-			want:    Verdict{Unhealthy, "Retrying", "it has failed once ← " + via + "Pod pod-0 Error: container web ended"},
+			want:    Verdict{Unhealthy, "Retrying", "Pod pod-0 Error: container web ended" + via + "it has failed once"},
 		},
 		{
 			reason: "a Job's program crashes, and is restarted in its pod", kind: jobKind, own: runs,
 			derived: []Assessment{crash},
-			want:    Verdict{Unhealthy, "CrashLoopBackOff", "it runs ← " + via + "Pod pod-0 CrashLoopBackOff: container web crashes"},
+			want:    Verdict{Unhealthy, "CrashLoopBackOff", "Pod pod-0 CrashLoopBackOff: container web crashes" + via + "it runs"},
 		},
 		{
 			reason: "a Job's pod cannot start, which is no try", kind: jobKind, own: runs,
 			derived: []Assessment{pull},
-			want:    Verdict{Down, "ImagePullBackOff", "it runs ← " + via + "Pod pod-0 ImagePullBackOff: image web cannot be pulled"},
+			want:    Verdict{Down, "ImagePullBackOff", "Pod pod-0 ImagePullBackOff: image web cannot be pulled" + via + "it runs"},
 		},
 		{
 			reason: "one of a Job's pods cannot start", kind: jobKind, own: runs,
 			derived: []Assessment{pull, serves},
-			want:    Verdict{Unhealthy, "ImagePullBackOff", "it runs ← " + via + "Pod pod-0 ImagePullBackOff: image web cannot be pulled"},
+			want:    Verdict{Unhealthy, "ImagePullBackOff", "Pod pod-0 ImagePullBackOff: image web cannot be pulled" + via + "it runs"},
 		},
 		{
 			reason: "a suspended Job, whose pods have gone or failed", kind: jobKind,
@@ -230,40 +230,40 @@ func TestDependentsCombine(t *testing.T) {
 		{
 			reason: "a CronJob whose run cannot start", kind: cronJobKind, own: works,
 			derived: []Assessment{pull},
-			want:    Verdict{Unhealthy, "ImagePullBackOff", "Deployment web ← " + via + "Pod pod-0 ImagePullBackOff: image web cannot be pulled"},
+			want:    Verdict{Unhealthy, "ImagePullBackOff", "Pod pod-0 ImagePullBackOff: image web cannot be pulled" + via + "Deployment web"},
 		},
 		{
 			reason: "a CronJob whose last run failed", kind: cronJobKind,
 			own:     Verdict{Unhealthy, "LastRunFailed", "it has not succeeded"},
 			derived: []Assessment{failed},
-			want:    Verdict{Unhealthy, "LastRunFailed", "it has not succeeded ← " + via + "Pod pod-0 Error: container web ended"},
+			want:    Verdict{Unhealthy, "LastRunFailed", "Pod pod-0 Error: container web ended" + via + "it has not succeeded"},
 		},
 
 		{reason: "it has only a label, and works", kind: noKind, own: works, derived: []Assessment{serves, did}, want: works},
 		{
 			reason: "it has only a label, and starts", kind: noKind, own: works, derived: []Assessment{starts},
-			want: Verdict{Reconciling, "Starting", "Deployment web ← " + via + "Pod pod-0 Starting: the pod is starting"},
+			want: Verdict{Reconciling, "Starting", "Pod pod-0 Starting: the pod is starting" + via + "Deployment web"},
 		},
 		{
 			reason: "it has only a label, and works in part", kind: noKind, own: works,
 			derived: []Assessment{serves, crash},
-			want:    Verdict{Unhealthy, "CrashLoopBackOff", "Deployment web ← " + via + "Pod pod-1 CrashLoopBackOff: container web crashes"},
+			want:    Verdict{Unhealthy, "CrashLoopBackOff", "Pod pod-1 CrashLoopBackOff: container web crashes" + via + "Deployment web"},
 		},
 		{
 			reason: "it has only a label, and nothing works", kind: noKind, own: works,
 			derived: []Assessment{crash},
-			want:    Verdict{Down, "CrashLoopBackOff", "Deployment web ← " + via + "Pod pod-0 CrashLoopBackOff: container web crashes"},
+			want:    Verdict{Down, "CrashLoopBackOff", "Pod pod-0 CrashLoopBackOff: container web crashes" + via + "Deployment web"},
 		},
 		{
 			reason: "it has only a label, and is not ready", kind: noKind, own: works,
 			derived: []Assessment{unready},
-			want:    Verdict{Unhealthy, "NotReady", "Deployment web ← " + via + "Pod pod-0 NotReady: container web is not ready"},
+			want:    Verdict{Unhealthy, "NotReady", "Pod pod-0 NotReady: container web is not ready" + via + "Deployment web"},
 		},
 		{reason: "it has only a label, and some of it leaves", kind: noKind, own: works, derived: []Assessment{serves, leaves}, want: works},
 		{
 			reason: "it has only a label, and all of it leaves", kind: noKind, own: works,
 			derived: []Assessment{leaves},
-			want:    Verdict{Reconciling, "Terminating", "Deployment web ← " + via + "Pod pod-0 Terminating: the pod is being deleted"},
+			want:    Verdict{Reconciling, "Terminating", "Pod pod-0 Terminating: the pod is being deleted" + via + "Deployment web"},
 		},
 		{
 			reason: "it has only a label, and another pod was made for one that failed",
@@ -271,7 +271,7 @@ func TestDependentsCombine(t *testing.T) {
 		},
 		{
 			reason: "it has only a label, and failed", kind: noKind, own: works, derived: []Assessment{failed},
-			want: Verdict{Down, "Error", "Deployment web ← " + via + "Pod pod-0 Error: container web ended"},
+			want: Verdict{Down, "Error", "Pod pod-0 Error: container web ended" + via + "Deployment web"},
 		},
 	}
 	for _, tt := range tests {
@@ -390,8 +390,8 @@ func TestDependentsCombine_SinceIsTheEarliest(t *testing.T) {
 		f.Set(podDependent(i, a))
 	}
 	got := f.Combine(deploymentKind, Assessment{Verdict: Verdict{Down, "ReplicasNotReady", "Deployment web has 0 of 3 replicas ready"}})
-	const want = "Deployment web has 0 of 3 replicas ready ← ReplicaSet web-1 ← 3 pods ImagePullBackOff: image web cannot be pulled, " +
-		"since 2026-01-01T10:02Z"
+	const want = "3 pods ImagePullBackOff: image web cannot be pulled, since 2026-01-01T10:02Z → " +
+		"ReplicaSet web-1 → Deployment web has 0 of 3 replicas ready"
 	if got.Message != want || !got.Since.Equal(at(2)) {
 		t.Errorf("got %q since %s, want %q", got.Message, got.Since, want)
 	}
@@ -406,7 +406,7 @@ func TestDependentsCombine_LongTexts_BoundedMessage(t *testing.T) {
 		f.Set(m)
 	}
 	got := f.Combine(deploymentKind, Assessment{Verdict: Verdict{Reconciling, "Own", long}})
-	if len(got.Message) > 1500 || !strings.Contains(got.Message, "… ← ") || !strings.HasSuffix(got.Message, "; and 99 other causes") {
+	if len(got.Message) > 1500 || !strings.Contains(got.Message, "…; and 99 other causes → ") || !strings.HasPrefix(got.Message, "Pod pod-") {
 		t.Errorf("the message has %d bytes: %s", len(got.Message), got.Message)
 	}
 }

@@ -96,8 +96,8 @@ func TestForest_EachOwner_IncludesItsDescendants(t *testing.T) {
 	const cause = "Pod web-78-x ImagePullBackOff: image example/app:9 cannot be pulled"
 	root := Forest([]*unstructured.Unstructured{pod, set, deployment}, atTime(caseTime))[0]
 	for _, want := range []string{
-		"Deployment web has 0 of 1 replicas ready ← ReplicaSet web-78 ← " + cause,
-		"ReplicaSet web-78 has 0 of 1 replicas ready ← " + cause,
+		cause + " → ReplicaSet web-78 → Deployment web has 0 of 1 replicas ready",
+		cause + " → ReplicaSet web-78 has 0 of 1 replicas ready",
 		"image example/app:9 cannot be pulled",
 	} {
 		if got := root.Aggregate; got.Status != Down || got.Reason != "ImagePullBackOff" || got.Message != want {

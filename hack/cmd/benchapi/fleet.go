@@ -164,7 +164,7 @@ func (a *agent) status(w *workload) threeport.Report {
 	status, reason, cause := "Healthy", "", ""
 	if randomBelow(20) == 0 {
 		status, reason = "Down", "ImagePullBackOff"
-		cause = "Deployment web has 0 of 5 replicas ready ← ReplicaSet web-7887448d46 ← 5 pods ImagePullBackOff: " + randomText(80)
+		cause = "5 pods ImagePullBackOff: " + randomText(80) + " → ReplicaSet web-7887448d46 → Deployment web has 0 of 5 replicas ready"
 	}
 	since := time.Now().UTC()
 	return threeport.Report{Instance: w.instance, Version: a.version(), Status: &threeport.StatusReport{

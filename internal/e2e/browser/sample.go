@@ -18,9 +18,9 @@ func Sample(now time.Time) Fleet {
 
 	frankfurt.Workloads = append([]Workload{checkout(now)}, healthy(now, "storefront", "catalog", "search", "cart", "pricing", "inventory", "identity", "sessions", "notifications", "recommendations")...)
 	frankfurt.Workloads = append(frankfurt.Workloads,
-		withStatus("payments", status("Unhealthy", "Unschedulable", "Deployment payments has 4 of 6 replicas ready ← 2 pods Unschedulable: 0/9 nodes are available: 9 Insufficient memory", now, 47*time.Minute)))
+		withStatus("payments", status("Unhealthy", "Unschedulable", "2 pods Unschedulable: 0/9 nodes are available: 9 Insufficient memory → Deployment payments has 4 of 6 replicas ready", now, 47*time.Minute)))
 	virginia.Workloads = append(healthy(now, "storefront", "catalog", "search", "cart", "pricing", "identity", "sessions", "media", "thumbnails"),
-		withStatus("ledger", status("Down", "CrashLoopBackOff", "StatefulSet ledger has 0 of 3 replicas ready ← Pod ledger-0: container postgres CrashLoopBackOff: exit code 1, restarted 41 times", now, 3*time.Hour+12*time.Minute)),
+		withStatus("ledger", status("Down", "CrashLoopBackOff", "Pod ledger-0: container postgres CrashLoopBackOff: exit code 1, restarted 41 times → StatefulSet ledger has 0 of 3 replicas ready", now, 3*time.Hour+12*time.Minute)),
 		withStatus("exports", status("Unhealthy", "BackoffLimitExceeded", "Job exports-nightly failed: 6 pods ended with exit code 137 (OOMKilled)", now, 6*time.Hour)),
 		withStatus("fraud-model", status("Reconciling", "Progressing", "Deployment fraud-model: 2 of 5 replicas updated, within its deadline of 10 min", now, 2*time.Minute)))
 	singapore.Workloads = append(healthy(now, "storefront", "catalog", "search", "cart", "identity"),
@@ -55,8 +55,8 @@ func withStatus(name string, s threeport.StatusReport) Workload {
 func checkout(now time.Time) Workload {
 	w := Workload{
 		Name: Checkout, Type: threeport.TypeWorkloadInstance,
-		Status: status("Down", "CrashLoopBackOff", "Deployment checkout has 0 of 6 replicas ready ← ReplicaSet checkout-7d9c8b6f5 has 0 of 6 pods ready ← "+
-			"6 pods CrashLoopBackOff: container app ended with exit code 1, restarted 9 times", now, 23*time.Minute),
+		Status: status("Down", "CrashLoopBackOff", "6 pods CrashLoopBackOff: container app ended with exit code 1, restarted 9 times → "+
+			"ReplicaSet checkout-7d9c8b6f5 has 0 of 6 pods ready → Deployment checkout has 0 of 6 replicas ready", now, 23*time.Minute),
 	}
 	w.Status.Pending, w.Status.Rejected, w.Status.Dropped = 14, 1, 212
 	deployment := object("apps", "Deployment", "checkout")

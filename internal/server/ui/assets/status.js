@@ -38,9 +38,13 @@ export function fallbackCause({ status, reason, since, clusterUID }) {
   return known(status) === 'Unknown' && !since && !clusterUID ? 'No agent has reported this workload yet.' : reason;
 }
 
-/** causes is the chain of causes, from a listed object to the object at fault; see docs/health.md. */
+/**
+ * causes is the chain of causes, from a listed object to the object at fault; see docs/health.md. Agents report the object at fault
+ * first, and earlier ones reported it last.
+ */
 export function causes({ cause }) {
-  return (cause ?? '').split(' ← ');
+  const text = cause ?? '';
+  return text.includes(' ← ') ? text.split(' ← ') : text.split(' → ').reverse();
 }
 
 /** typeName is the name of a type of workload for people. */
