@@ -12,6 +12,8 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
+
+	"github.com/threeport/threeport-agent/internal/server/ui"
 )
 
 // endpoint serves the requests of a route. Operations are huma's: it reads their parameters, and documents them.
@@ -80,6 +82,7 @@ func newRouter() *router {
 
 // serve returns the handler of all rows.
 func (r *router) serve(rows []route) http.Handler {
+	pages := slices.ContainsFunc(rows, func(row route) bool { return row.endpoint.errors == pageStyle })
 	for _, row := range rows {
 		switch e := row.endpoint; {
 		case e.register != nil:
@@ -93,7 +96,13 @@ func (r *router) serve(rows []route) http.Handler {
 	for path, h := range r.paths {
 		r.mux.HandleFunc(path, h.handler())
 	}
-	r.mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) { writeRouterError(w, http.StatusNotFound) })
+	r.mux.HandleFunc("/", func(w http.ResponseWriter, req *http.Request) {
+		if pages && strings.Contains(req.Header.Get("Accept"), "text/html") {
+			ui.ServeNotFound(w)
+			return
+		}
+		writeRouterError(w, http.StatusNotFound)
+	})
 	return r.mux
 }
 

@@ -74,6 +74,29 @@ func TestStrictV0_ServesV0Only(t *testing.T) {
 	}
 }
 
+// A browser shows a page, and a client of the API gets the answer of v0's router. Strict v0 has no pages.
+func TestRoutes_UnknownPath_BrowserGetsPage(t *testing.T) {
+	strict := plain()
+	strict.StrictV0 = true
+	url, strictURL := run(t, plain()), run(t, strict)
+	browser := http.Header{"Accept": {"text/html,application/xhtml+xml,*/*;q=0.8"}}
+	for _, tc := range []struct {
+		url    string
+		header http.Header
+		want   string
+	}{
+		{url, browser, `<a href="/">`},
+		{url, http.Header{"Accept": {"application/json"}}, `{"message":"Not Found"}`},
+		{url, http.Header{}, `{"message":"Not Found"}`},
+		{strictURL, browser, `{"message":"Not Found"}`},
+	} {
+		got := send(t, &http.Client{}, http.MethodGet, tc.url+"/unknown", tc.header, nil)
+		if got.code != http.StatusNotFound || !strings.Contains(got.body, tc.want) {
+			t.Errorf("Accept %q: the answer is %d %s, want 404 and %s", tc.header.Get("Accept"), got.code, got.body, tc.want)
+		}
+	}
+}
+
 func TestRoutes_Answers(t *testing.T) {
 	url := run(t, plain())
 	for _, tc := range []struct {

@@ -121,7 +121,4 @@ func (p *Page) Asset(w http.ResponseWriter, req *http.Request) {
 }
 
 // NotFound answers 404.
-func (p *Page) NotFound(w http.ResponseWriter, req *http.Request) {
-	SetHeaders(w.Header())
-	http.NotFound(w, req)
-}
+func (p *Page) NotFound(w http.ResponseWriter, _ *http.Request) { ServeNotFound(w) }
