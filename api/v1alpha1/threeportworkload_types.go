@@ -259,6 +259,16 @@ type DeliveryStatus struct {
 	Dropped int64 `json:"dropped,omitempty"`
 }
 
+// LeaseReference names a Lease of coordination.k8s.io.
+type LeaseReference struct {
+	// namespace is the namespace of the Lease.
+	// +required
+	Namespace string `json:"namespace"`
+	// name is the name of the Lease.
+	// +required
+	Name string `json:"name"`
+}
+
 // ThreeportWorkloadStatus is the health of a workload and the progress of its reports.
 type ThreeportWorkloadStatus struct {
 	// observedGeneration is the generation of the spec that the status belongs to.
@@ -308,6 +318,13 @@ type ThreeportWorkloadStatus struct {
 	// delivery is the progress of delivery to the control plane.
 	// +optional
 	Delivery DeliveryStatus `json:"delivery,omitzero"`
+	// confirmedAt is when the agent last wrote this status. It writes an unchanged status again after about five minutes. An older
+	// time means that no agent confirms the status.
+	// +optional
+	ConfirmedAt *metav1.Time `json:"confirmedAt,omitempty"`
+	// lease names the Lease that the agent renews while it reports. Absent if the agent does not know its namespace.
+	// +optional
+	Lease *LeaseReference `json:"lease,omitempty"`
 }
 
 // ThreeportWorkload lists the resources of a deployed workload. The agent watches them and reports their status to the
@@ -320,6 +337,7 @@ type ThreeportWorkloadStatus struct {
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.ready`
 // +kubebuilder:printcolumn:name="Pods",type=string,JSONPath=`.status.podsReady`
 // +kubebuilder:printcolumn:name="Delivered",type=string,JSONPath=`.status.conditions[?(@.type=="Delivered")].status`
+// +kubebuilder:printcolumn:name="Confirmed",type=date,JSONPath=`.status.confirmedAt`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.message`,priority=1
 type ThreeportWorkload struct {

@@ -1,14 +1,21 @@
 package main
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
+	"os"
+	"strings"
 	"time"
 
+	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/runtime"
+	coordinationclient "k8s.io/client-go/kubernetes/typed/coordination/v1"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/threeport/threeport-agent/api/v1alpha1"
+	"github.com/threeport/threeport-agent/internal/agent/controller"
 	"github.com/threeport/threeport-agent/internal/agent/leader"
 )
 
@@ -40,4 +47,33 @@ func newManager(o *options, config *rest.Config) (mgr ctrl.Manager, isLeading fu
 		return nil, nil, fmt.Errorf("set up the manager: %w", err)
 	}
 	return mgr, isLeading, nil
+}
+
+// namespaceFile has the namespace of a pod.
+const namespaceFile = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
+
+// newHeartbeat returns the heartbeat of the agent, which the statuses name. Outside a cluster, --leader-election-namespace is its
+// namespace; without that flag there is none, and newHeartbeat returns nil.
+func newHeartbeat(o *options, config *rest.Config, reconciler *controller.Reconciler, log logr.Logger) (*leader.Heartbeat, error) {
+	namespace := o.leaderElectionNamespace
+	if namespace == "" {
+		text, err := os.ReadFile(namespaceFile)
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil, nil
+		}
+		if err != nil {
+			return nil, fmt.Errorf("find the namespace of the pod: %w", err)
+		}
+		namespace = strings.TrimSpace(string(text))
+	}
+	client, err := coordinationclient.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("set up the heartbeat: %w", err)
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		return nil, fmt.Errorf("set up the heartbeat: %w", err)
+	}
+	reconciler.SetLease(v1alpha1.LeaseReference{Namespace: namespace, Name: leader.HeartbeatName})
+	return leader.NewHeartbeat(client.Leases(namespace), host, reconciler.Working, log), nil
 }

@@ -8,6 +8,7 @@ import (
 	"golang.org/x/sync/errgroup"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
+	"github.com/threeport/threeport-agent/internal/agent/leader"
 	"github.com/threeport/threeport-agent/internal/agent/notify"
 	"github.com/threeport/threeport-agent/internal/agent/reporter"
 	"github.com/threeport/threeport-agent/internal/agent/resync"
@@ -23,6 +24,7 @@ type pipeline struct {
 	resyncer    *resync.Resyncer          // nil if reports are printed
 	negotiation *notify.NegotiatingSender // nil with one protocol only
 	notifier    *notify.Notifier
+	heartbeat   *leader.Heartbeat // nil without a namespace for its Lease
 }
 
 // runUnder runs the manager, and the pipeline while this replica leads, until the context ends. It returns the errors of
@@ -80,6 +82,9 @@ func (p pipeline) run(leading, untilStopped context.Context) error {
 	}
 	if p.redaction != nil {
 		others.Go(func() error { return p.redaction.Run(leading, p.reporter.RedactionChanged) })
+	}
+	if p.heartbeat != nil {
+		others.Go(func() error { p.heartbeat.Run(leading); return nil })
 	}
 	err := others.Wait()
 	stop(nil)

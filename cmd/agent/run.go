@@ -71,6 +71,9 @@ func run(ctx context.Context, o *options) (err error) {
 	}
 	// Targets → objects and Events → reports in the outbox.
 	p := pipeline{ownRules: ownRules, redaction: o.reporter.Redaction}
+	if p.heartbeat, err = newHeartbeat(o, config, reconciler, log("heartbeat")); err != nil {
+		return err
+	}
 	p.reporter = reporter.New(
 		o.reporter, clients, targets, reports, state, reporter.NewMetrics(metrics.Registry), log("reporter"), reconciler.Changed)
 	reconciler.SetReporter(p.reporter)

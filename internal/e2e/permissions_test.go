@@ -137,6 +137,15 @@ func installationPermitsOnlyReading(target installTarget) {
 			wantAllowed: true,
 		},
 		{
+			reason:      "the heartbeat is a Lease",
+			verbs:       "get update",
+			group:       "coordination.k8s.io",
+			resources:   "leases",
+			name:        "threeport-agent-heartbeat.control-plane.threeport.io",
+			namespace:   installNamespace,
+			wantAllowed: true,
+		},
+		{
 			reason:    "the leader election writes no Events",
 			verbs:     "create patch",
 			resources: "events",

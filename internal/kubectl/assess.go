@@ -207,6 +207,9 @@ func inFolder(folder string, recursive bool) ([]string, error) {
 			return err
 		case entry.IsDir() && path != folder && !recursive:
 			return fs.SkipDir
+		case !entry.IsDir() && strings.EqualFold(strings.TrimSuffix(entry.Name(), filepath.Ext(path)), "kustomization"):
+			return fmt.Errorf("%s is a kustomization: give the objects that it builds with "+
+				"`kubectl kustomize %s | kubectl threeport assess -f -`", path, filepath.Dir(path))
 		case !entry.IsDir() && slices.Contains(extensions, strings.ToLower(filepath.Ext(path))):
 			files = append(files, path)
 		}

@@ -68,6 +68,10 @@ func TestAssess_ExitCodes(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	kustomized := t.TempDir()
+	if err := os.WriteFile(filepath.Join(kustomized, "kustomization.yaml"), []byte("resources: [a.yaml]\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	for _, tc := range []struct {
 		reason string
 		in     string
@@ -108,6 +112,11 @@ func TestAssess_ExitCodes(t *testing.T) {
 		},
 		{reason: "a folder, with those in it", args: []string{"-f", folder, "-R"}, code: 1, lines: 3, text: "ConfigMap app/a"},
 		{reason: "a folder without files of that kind", args: []string{"-f", t.TempDir()}, code: 2, text: "there are no files that end in .yaml"},
+		{reason: "a kustomization", args: []string{"-f", kustomized}, code: 2, text: "kubectl kustomize " + kustomized + " | kubectl threeport assess -f -"},
+		{
+			reason: "a ThreeportWorkload", args: []string{"-f", "-"}, code: 1, lines: 1, text: "Down         ThreeportWorkload web: Absent: ConfigMap a does not exist",
+			in: "{apiVersion: control-plane.threeport.io/v1alpha1, kind: ThreeportWorkload, metadata: {name: web}, status: {health: Down, reason: Absent, message: ConfigMap a does not exist}}",
+		},
 		{reason: "no such file", args: []string{"-f", "nowhere.yaml"}, code: 2, text: "nowhere.yaml: no such file"},
 		{reason: "no file", code: 2, text: "give a file or folder with -f"},
 		{reason: "an argument", args: []string{"x.yaml"}, code: 2, text: `unexpected argument "x.yaml": give files with -f`},
@@ -193,7 +202,7 @@ func TestAssess_IncludesDescendants(t *testing.T) {
 					continue
 				}
 				found++
-				if v.Status != health.Down || v.Reason != "CrashLoopBackOff" || !strings.Contains(v.Message, "← ReplicaSet web-1 ← Pod web-1-a") {
+				if v.Status != health.Down || v.Reason != "CrashLoopBackOff" || !strings.Contains(v.Message, "Pod web-1-a CrashLoopBackOff") {
 					t.Errorf("the Deployment is %+v, want Down for its pod", v)
 				}
 			}

@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/threeport/threeport-agent/api/v1alpha1"
 	"github.com/threeport/threeport-agent/internal/health"
 	"github.com/threeport/threeport-agent/internal/kubectl/manifest"
 )
@@ -59,6 +60,15 @@ func (a *assessor) add(d manifest.Document) error {
 	line := verdictLine{Namespace: u.GetNamespace(), Name: u.GetName(), Kind: u.GetKind(), APIVersion: u.GetAPIVersion()}
 	if flaw, ok := d.Err.(*manifest.Flaw); ok { //nolint:errorlint // it is never wrapped
 		line.Status, line.Reason, line.Message = health.Unknown, flaw.Reason, flaw.Message
+		return a.append(line, nil)
+	}
+	if u.GroupVersionKind() == v1alpha1.GroupVersion.WithKind("ThreeportWorkload") { // its verdict is the agent's
+		wl, err := decodeWorkload(u)
+		if err != nil {
+			return err
+		}
+		s := statusOf(&wl)
+		line.Status, line.Reason, line.Message = s.Status, s.Reason, s.Message
 		return a.append(line, nil)
 	}
 	uid := u.GetUID()

@@ -58,6 +58,9 @@ func TestStatus_Cluster(t *testing.T) {
 	if err := json.Unmarshal([]byte(r.out), &one); err != nil || one.Name != "bad" || one.Status != "Down" || one.ID != 877588458330128385 {
 		t.Errorf("status printed %+v, error %v, of %s; want workload bad", one, err, r.out)
 	}
+	if one.IDText != "877588458330128385" {
+		t.Errorf("the ID as text is %q", one.IDText)
+	}
 	r = call(t, "status", "-o", "json")
 	if n := strings.Count(r.out, "\n"); n != 3 {
 		t.Errorf("the output has %d lines for 3 workloads:\\n%s", n, r.out)
@@ -65,6 +68,60 @@ func TestStatus_Cluster(t *testing.T) {
 
 	r = ask(t, "__complete", "status", "--kubeconfig", shared.kubeconfig, "")
 	r.want(t, exitHealthy, "fine\tHealthy\n", "bad\tDown\n", ":4\n")
+}
+
+func TestStatus_Namespace_SelectsWorkloads(t *testing.T) {
+	workload(t, "listed", "observedGeneration: 1, health: Healthy", "{version: v1, kind: ConfigMap, name: a, namespace: selected}")
+	workload(t, "defaulted", "observedGeneration: 1, health: Healthy, resources: [{version: v1, kind: ConfigMap, name: a, namespace: selected, state: Present}]",
+		"{version: v1, kind: ConfigMap, name: a}")
+	workload(t, "elsewhere", "observedGeneration: 1, health: Down, reason: Absent, message: gone", "{version: v1, kind: ConfigMap, name: a, namespace: other}")
+	r := call(t, "status", "-n", "selected")
+	r.want(t, exitHealthy, "listed ", "defaulted ")
+	if strings.Contains(r.out, "elsewhere") {
+		t.Errorf("printed a workload of another namespace:\n%s", r.out)
+	}
+	call(t, "status", "-n", "nowhere").want(t, exitHealthy, "No ThreeportWorkload lists an object in the namespace nowhere.")
+	call(t, "status", "listed", "-n", "selected").want(t, exitUsage, "-n selects among all workloads")
+}
+
+// No agent vouches for these statuses: its Lease has expired or is released, or it confirmed them too long ago.
+func TestStatus_AgentNotReporting_IsUnknown(t *testing.T) {
+	now := time.Now()
+	lease := func(name, holder string, renewed time.Time) {
+		t.Helper()
+		create(t, "{apiVersion: coordination.k8s.io/v1, kind: Lease, metadata: {name: %s, namespace: default}, spec: {holderIdentity: %q, leaseDurationSeconds: 30, renewTime: %q}}",
+			name, holder, renewed.UTC().Format("2006-01-02T15:04:05.000000Z"))
+	}
+	lease("fresh", "pod", now)
+	lease("expired", "pod", now.Add(-2*time.Minute))
+	lease("released", "", now)
+	for _, tc := range []struct {
+		name, lease string
+		confirmed   time.Duration // ago
+		code        int
+	}{
+		{"reports", "fresh", 5 * time.Minute, exitHealthy},
+		{"hangs", "expired", time.Minute, exitOutdated},
+		{"stopped", "released", time.Minute, exitOutdated},
+		{"unreadable-and-recent", "missing", 5 * time.Minute, exitHealthy},
+		{"unreadable-and-old", "missing", time.Hour, exitOutdated},
+		{"cannot-be-written", "fresh", time.Hour, exitOutdated},
+	} {
+		workload(t, tc.name, fmt.Sprintf("observedGeneration: 1, health: Healthy, resourceCount: {healthy: 1, total: 1}, confirmedAt: %q, lease: {namespace: default, name: %s}",
+			now.Add(-tc.confirmed).UTC().Format(time.RFC3339), tc.lease), "")
+		if tc.code == exitHealthy {
+			call(t, "status", tc.name).want(t, tc.code, "STATUS     Healthy")
+			continue
+		}
+		call(t, "status", tc.name, "--accept", "Unknown").want(t, tc.code, "STATUS     Unknown", "agent not reporting since", "last status: Healthy")
+		var one workloadStatus
+		r := call(t, "status", tc.name, "-o", "json")
+		if err := json.Unmarshal([]byte(r.out), &one); err != nil || one.Status != "Unknown" || one.LastStatus != "Healthy" || one.Since == nil || one.Ready != nil {
+			t.Errorf("%s: printed %s, error %v; want an Unknown status, the last one, and since when", tc.name, r.out, err)
+		}
+	}
+	call(t, "status", "reports", "--fresh", "--watch").want(t, exitUsage, "--fresh with --watch")
+	call(t, "status", "hangs", "--fresh").want(t, exitNotHealthy, "Unknown")
 }
 
 // ask runs the plugin as a shell does that completes the last argument.

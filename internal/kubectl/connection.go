@@ -35,6 +35,7 @@ const (
 // connection creates clients for the cluster from flags.
 type connection struct {
 	flags *genericclioptions.ConfigFlags
+	clock serverClock
 }
 
 // newConnection adds kubectl's connection flags to a command. The help hides rare ones.
@@ -42,6 +43,7 @@ func newConnection(cmd *cobra.Command) *connection {
 	c := &connection{flags: genericclioptions.NewConfigFlags(true)}
 	c.flags.WrapConfigFn = func(config *rest.Config) *rest.Config {
 		config.QPS, config.Burst = clientQPS, clientBurst
+		config.Wrap(c.clock.wrap)
 		config.WarningHandler = rest.NoWarnings{} // they are about API versions that the user cannot change here
 		return config
 	}

@@ -13,7 +13,7 @@ import (
 )
 
 // fieldIndent is the width of the column of field names in the details of a workload.
-const fieldIndent = len("INSTANCE") + 2
+const fieldIndent = len("CONFIRMED") + 2
 
 // writeDetails writes one workload with the cause of its status. The cause is wrapped if a width is given.
 func (s *workloadStatus) writeDetails(out io.Writer, p palette, now time.Time, o output, width int) error {
@@ -36,6 +36,9 @@ func (s *workloadStatus) writeDetails(out io.Writer, p palette, now time.Time, o
 	field("READY", fraction(s.Ready), cell{text: "resources"})
 	field("PODS", fraction(s.Pods))
 	field("INSTANCE", cell{text: fmt.Sprintf("%s %d", s.Type, s.ID)})
+	if s.ConfirmedAt != nil {
+		field("CONFIRMED", cell{text: ago(s.ConfirmedAt.Time, now)})
+	}
 	field("AGE", cell{text: ago(s.Created.Time, now)})
 	for i := range head.rows { // the values of fields are not aligned
 		head.rows[i] = joined(head.rows[i])

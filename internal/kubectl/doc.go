@@ -7,7 +7,8 @@
 // # Exit codes
 //
 // status, tree and assess exit with 0 if everything is Healthy, and with 1 if an object is Reconciling, Unhealthy, Down or
-// Unknown. rbac exits with 1 if the agent lacks a permission. A wrong command line or input exits with 2, and a failure of the cluster with 3.
+// Unknown. rbac exits with 1 if the agent lacks a permission. A wrong command line or input exits with 2, and a failure of the
+// cluster with 3. status exits with 4 if the agent does not report.
 //
 // # Concurrency
 //

@@ -15,6 +15,7 @@ const (
 	exitNotHealthy = 1
 	exitUsage      = 2
 	exitCluster    = 3
+	exitOutdated   = 4
 )
 
 const exitHelp = `Exit codes:
@@ -22,6 +23,10 @@ const exitHelp = `Exit codes:
   1  an object is Reconciling, Unhealthy, Down or Unknown
   2  the command line or the input is wrong, or a named object does not exist
   3  the cluster cannot be reached, or refuses the request`
+
+// statusExitHelp is for the command that shows what the agent reported.
+const statusExitHelp = exitHelp + `
+  4  the agent does not report, so the current status is unknown`
 
 // failure is an error with an exit code.
 type failure struct {

@@ -17,7 +17,8 @@ import (
 	"github.com/threeport/threeport-agent/api/v1alpha1"
 )
 
-// Intervals of drawing. redrawPause collects a burst of changes, and redrawInterval updates the ages.
+// Intervals of drawing. redrawPause collects a burst of changes, and redrawInterval updates the ages and notices an agent
+// that stopped.
 const (
 	redrawPause    = 200 * time.Millisecond
 	redrawInterval = 10 * time.Second
@@ -124,15 +125,12 @@ func (f *follower) run(ctx context.Context) error {
 			if !pause(ctx, redrawPause) {
 				return nil
 			}
-		case <-ticker.C:
-			if !redraw {
-				continue
-			}
+		case <-ticker.C: // for the ages, and for an agent that stopped
 		}
 		if !f.informer.HasSynced() {
 			continue
 		}
-		if err := f.draw(redraw); err != nil {
+		if err := f.draw(ctx, redraw); err != nil {
 			return err
 		}
 	}
@@ -151,7 +149,7 @@ func pause(ctx context.Context, d time.Duration) bool {
 }
 
 // draw shows the current status: of all workloads on a terminal, else of those that have changed.
-func (f *follower) draw(redraw bool) error {
+func (f *follower) draw(ctx context.Context, redraw bool) error {
 	var list []v1alpha1.ThreeportWorkload
 	for _, item := range f.informer.GetStore().List() {
 		u, ok := item.(*unstructured.Unstructured)
@@ -164,7 +162,10 @@ func (f *follower) draw(redraw bool) error {
 		}
 		list = append(list, wl)
 	}
-	f.current = statusesOf(list)
+	var err error
+	if f.current, err = f.o.statuses(ctx, list); err != nil {
+		return err
+	}
 	f.mu.Lock()
 	problem := f.clusterError
 	f.mu.Unlock()
@@ -186,7 +187,7 @@ func (f *follower) redraw(problem string) error {
 		return err
 	}
 	if len(f.current) == 0 {
-		text.WriteString("There are no ThreeportWorkloads in the cluster.\n")
+		text.WriteString(f.o.noWorkloads() + "\n")
 	}
 	if problem != "" {
 		_, _ = fmt.Fprintf(&text, "\n%s\n", f.o.plugin.palette.paint(red, "Not current: "+oneLine(problem)))

@@ -4,10 +4,13 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/threeport/threeport-agent/api/v1alpha1"
+	"github.com/threeport/threeport-agent/internal/health"
 )
 
 // statusOptions are the flags of status.
@@ -17,6 +20,7 @@ type statusOptions struct {
 	output  output
 	accept  acceptance
 	watch   bool
+	fresh   bool
 	name    string // of the requested workload; empty for all
 }
 
@@ -27,8 +31,10 @@ func (p *plugin) statusCommand() *cobra.Command {
 		Short: "Show the status of the workloads of the cluster, or the details of one",
 		Long: "Shows the status that the agent reports for each ThreeportWorkload, the worst first: its health, how many of its listed " +
 			"resources and pods are Healthy, whether all reports are delivered, and the cause if it is not Healthy. " +
-			"With a name, it shows the details of one: its conditions, the resources that are not Healthy, and undelivered reports." +
-			connectionHelp + "\n\n" + exitHelp,
+			"With a name, it shows the details of one: its conditions, the resources that are not Healthy, and undelivered reports.\n\n" +
+			"If the agent does not report, the status is Unknown. The cause has the last status. With --fresh, the plugin assesses the " +
+			"objects in the cluster itself, as tree does.\n" +
+			connectionHelp + "\n\n" + statusExitHelp,
 		Example: `  # All workloads, the worst first
   kubectl threeport status
 
@@ -55,7 +61,9 @@ func (p *plugin) statusCommand() *cobra.Command {
 	o.cluster = newConnection(cmd)
 	o.output.addFlag(cmd, "wide, json (one object a line) or yaml", outputWide, outputJSON, outputYAML)
 	o.accept.addFlag(cmd)
+	cmd.Flags().Lookup("namespace").Usage = "show only the workloads that list an object in this namespace"
 	cmd.Flags().BoolVarP(&o.watch, "watch", "w", false, "show changes until interrupted")
+	cmd.Flags().BoolVar(&o.fresh, "fresh", false, "assess the objects in the cluster now, without the agent")
 	cmd.ValidArgsFunction = o.cluster.completeWorkload
 	return cmd
 }
@@ -67,6 +75,12 @@ func (o *statusOptions) run(ctx context.Context) error {
 	if err := o.accept.validate(); err != nil {
 		return err
 	}
+	if o.fresh && o.watch {
+		return usage("--fresh with --watch: use one of them, since only the agent follows all objects")
+	}
+	if o.name != "" && *o.cluster.flags.Namespace != "" {
+		return usage("-n selects among all workloads: leave it out, since ThreeportWorkload %s is cluster-scoped", o.name)
+	}
 	list, err := o.cluster.workloads(ctx, o.name)
 	if err != nil {
 		return err
@@ -74,9 +88,12 @@ func (o *statusOptions) run(ctx context.Context) error {
 	if o.watch {
 		return o.follow(ctx)
 	}
-	all := statusesOf(list)
+	all, err := o.statuses(ctx, list)
+	if err != nil {
+		return err
+	}
 	if len(all) == 0 {
-		_, err := fmt.Fprintln(o.plugin.ErrOut, "There are no ThreeportWorkloads in the cluster.")
+		_, err := fmt.Fprintln(o.plugin.ErrOut, o.noWorkloads())
 		return err
 	}
 	if err := o.show(o.plugin.Out, all); err != nil {
@@ -85,19 +102,112 @@ func (o *statusOptions) run(ctx context.Context) error {
 	return exitWith(o.code(all))
 }
 
-func statusesOf(list []v1alpha1.ThreeportWorkload) []workloadStatus {
-	all := make([]workloadStatus, len(list))
+// statuses returns the status of the workloads that -n selects, the worst first.
+func (o *statusOptions) statuses(ctx context.Context, list []v1alpha1.ThreeportWorkload) ([]workloadStatus, error) {
+	if namespace := *o.cluster.flags.Namespace; namespace != "" {
+		list = slices.DeleteFunc(list, func(wl v1alpha1.ThreeportWorkload) bool { return !listsObjectIn(&wl, namespace) })
+	}
+	if o.fresh {
+		return o.assessed(ctx, list)
+	}
+	return o.reported(ctx, list)
+}
+
+// reported returns the statuses that the agent reported.
+func (o *statusOptions) reported(ctx context.Context, list []v1alpha1.ThreeportWorkload) ([]workloadStatus, error) {
+	leases, err := o.cluster.leases(ctx, list)
+	if err != nil {
+		return nil, err
+	}
+	return statusesOf(list, leases, o.cluster.clock.at(o.plugin.now())), nil
+}
+
+// statusesOf returns the reported statuses, the worst first.
+func statusesOf(list []v1alpha1.ThreeportWorkload, leases leases, now time.Time) []workloadStatus {
+	var all []workloadStatus
 	for i := range list {
-		all[i] = statusOf(&list[i])
+		s := statusOf(&list[i])
+		if since := leases.notReportingSince(&list[i], now); !since.IsZero() {
+			s.markOutdated(since)
+		}
+		all = append(all, s)
 	}
 	worstFirst(all)
 	return all
+}
+
+// assessed returns the statuses by the objects in the cluster.
+func (o *statusOptions) assessed(ctx context.Context, list []v1alpha1.ThreeportWorkload) ([]workloadStatus, error) {
+	rules, err := ruleFiles{}.load()
+	if err != nil {
+		return nil, err
+	}
+	reader, err := newObjectReader(o.cluster, false)
+	if err != nil {
+		return nil, err
+	}
+	var all []workloadStatus
+	for i := range list {
+		have, err := reader.readWorkload(ctx, &list[i])
+		if err != nil {
+			return nil, err
+		}
+		s := statusOf(&list[i])
+		s.setAssessment(buildTree(&list[i], have, health.Context{Now: o.plugin.now(), Rules: rules}))
+		all = append(all, s)
+	}
+	worstFirst(all)
+	return all, nil
+}
+
+// setAssessment replaces the verdict and the counts by those of a tree.
+func (s *workloadStatus) setAssessment(root *treeNode) {
+	s.Status, s.Reason, s.Message, s.Since = root.Status, root.Reason, root.Message, root.Since
+	s.Ready, s.Pods, s.Conditions = &v1alpha1.Count{}, &v1alpha1.Count{}, nil
+	s.Delivery, s.Resources, s.Omitted = v1alpha1.DeliveryStatus{}, nil, 0
+	root.each(func(b *treeNode) {
+		if b.State != "" {
+			s.Ready.Total++
+			s.Resources = append(s.Resources, v1alpha1.ResourceStatus{
+				Version: b.APIVersion, Kind: b.Kind, Namespace: b.Namespace, Name: b.Name, State: b.State,
+				Health: string(b.Status), Reason: b.Reason, Message: b.Message,
+			})
+		}
+		if b.Kind == "Pod" {
+			s.Pods.Total++
+		}
+		if b.Status == health.Healthy {
+			if b.State != "" {
+				s.Ready.Healthy++
+			}
+			if b.Kind == "Pod" {
+				s.Pods.Healthy++
+			}
+		}
+	})
+}
+
+// listsObjectIn reports whether a workload lists an object in a namespace. The status has the namespaces that the spec omits.
+func listsObjectIn(wl *v1alpha1.ThreeportWorkload, namespace string) bool {
+	return slices.ContainsFunc(wl.Spec.WorkloadResourceInstances, func(r v1alpha1.WorkloadResourceInstance) bool { return r.Namespace == namespace }) ||
+		slices.ContainsFunc(wl.Status.Resources, func(r v1alpha1.ResourceStatus) bool { return r.Namespace == namespace })
+}
+
+// noWorkloads says that there are no workloads to show.
+func (o *statusOptions) noWorkloads() string {
+	if namespace := *o.cluster.flags.Namespace; namespace != "" {
+		return fmt.Sprintf("No ThreeportWorkload lists an object in the namespace %s.", namespace)
+	}
+	return "There are no ThreeportWorkloads in the cluster."
 }
 
 // code returns the exit code for the status of some workloads.
 func (o *statusOptions) code(all []workloadStatus) int {
 	code := exitHealthy
 	for i := range all {
+		if all[i].LastStatus != "" {
+			return exitOutdated
+		}
 		code = max(code, o.accept.code(all[i].Status))
 	}
 	return code

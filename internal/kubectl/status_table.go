@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -16,16 +17,21 @@ import (
 
 // workloadStatus is the status of a ThreeportWorkload, as -o json and -o yaml print it.
 type workloadStatus struct {
-	Name    string                `json:"name"`
-	Status  health.Status         `json:"status"`
-	Reason  string                `json:"reason"`
-	Message string                `json:"message"`
-	Since   *metav1.Time          `json:"since,omitempty"`
-	Ready   *v1alpha1.Count       `json:"ready,omitempty"` // listed resources
-	Pods    *v1alpha1.Count       `json:"pods,omitempty"`
-	Type    v1alpha1.WorkloadType `json:"workloadType"`
-	ID      int64                 `json:"workloadInstanceId"`
-	Created metav1.Time           `json:"created,omitzero"`
+	Name    string        `json:"name"`
+	Status  health.Status `json:"status"`
+	Reason  string        `json:"reason"`
+	Message string        `json:"message"`
+	Since   *metav1.Time  `json:"since,omitempty"`
+	// LastStatus is the last reported status if the agent does not report; Status is Unknown then.
+	LastStatus  health.Status         `json:"lastStatus,omitempty"`
+	ConfirmedAt *metav1.Time          `json:"confirmedAt,omitempty"`
+	Ready       *v1alpha1.Count       `json:"ready,omitempty"` // listed resources
+	Pods        *v1alpha1.Count       `json:"pods,omitempty"`
+	Type        v1alpha1.WorkloadType `json:"workloadType"`
+	ID          int64                 `json:"workloadInstanceId"`
+	// IDText is the same ID. JavaScript and jq 1.6 round a number beyond 2^53.
+	IDText  string      `json:"workloadInstanceIdString"`
+	Created metav1.Time `json:"created,omitzero"`
 
 	Conditions []metav1.Condition        `json:"conditions,omitempty"`
 	Delivery   v1alpha1.DeliveryStatus   `json:"delivery,omitzero"`
@@ -40,8 +46,9 @@ func statusOf(wl *v1alpha1.ThreeportWorkload) workloadStatus {
 	s := workloadStatus{
 		Name: wl.Name, Status: health.Status(st.Health), Reason: st.Reason, Message: st.Message, Since: st.HealthSince,
 		Ready: st.ResourceCount, Pods: st.PodCount, Type: wl.Spec.WorkloadType, ID: wl.Spec.WorkloadInstanceID,
+		IDText:  strconv.FormatInt(wl.Spec.WorkloadInstanceID, 10),
 		Created: wl.CreationTimestamp, Conditions: st.Conditions, Delivery: st.Delivery, Resources: st.Resources,
-		Omitted: st.ResourcesOmitted,
+		Omitted: st.ResourcesOmitted, ConfirmedAt: st.ConfirmedAt,
 	}
 	if s.Ready == nil && len(st.Resources) > 0 { // written by an agent of an earlier version
 		s.Ready = count(st.Resources)
@@ -98,7 +105,7 @@ func (s *workloadStatus) cause() string {
 func (s *workloadStatus) delivered() cell {
 	c := meta.FindStatusCondition(s.Conditions, v1alpha1.ConditionDelivered)
 	switch {
-	case c == nil:
+	case c == nil, s.LastStatus != "":
 		return cell{none, dim}
 	case s.Delivery.Pending > 0:
 		return cell{fmt.Sprintf("%d pending", s.Delivery.Pending), yellow}
@@ -143,12 +150,12 @@ func (s *workloadStatus) since() time.Time {
 	return s.Since.Time
 }
 
-// worstFirst sorts workloads by status, the worst first, and those with an equal status by its start.
+// worstFirst sorts workloads by status, the worst first, and those with an equal status by its start, the newest first.
 func worstFirst(all []workloadStatus) {
 	slices.SortStableFunc(all, func(a, b workloadStatus) int {
 		byTime := 0
 		if a.Since != nil && b.Since != nil && a.Status != health.Healthy {
-			byTime = a.Since.Compare(b.Since.Time)
+			byTime = b.Since.Compare(a.Since.Time)
 		}
 		return cmp.Or(cmp.Compare(rank(a.Status), rank(b.Status)), byTime, cmp.Compare(a.Name, b.Name))
 	})

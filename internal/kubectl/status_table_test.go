@@ -3,13 +3,17 @@ package kubectl
 import (
 	"bytes"
 	"os"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 
 	"github.com/threeport/threeport-agent/api/v1alpha1"
+	"github.com/threeport/threeport-agent/internal/health"
 )
 
 // goldenWorkloads returns the workloads of testdata/input/workloads.yaml.
@@ -27,7 +31,7 @@ func goldenWorkloads(t *testing.T) []v1alpha1.ThreeportWorkload {
 }
 
 func TestStatusTable(t *testing.T) {
-	all := statusesOf(goldenWorkloads(t))
+	all := statusesOf(goldenWorkloads(t), nil, goldenTime)
 	for name, wide := range map[string]bool{"list.txt": false, "list-wide.txt": true} {
 		var out bytes.Buffer
 		if err := statusTable(all, goldenTime, wide).write(&out, false, "", 0); err != nil {
@@ -37,10 +41,28 @@ func TestStatusTable(t *testing.T) {
 	}
 }
 
+func TestWorstFirst_EqualStatus_NewestTroubleFirst(t *testing.T) {
+	at := func(minutes int) *metav1.Time {
+		return &metav1.Time{Time: goldenTime.Add(-time.Duration(minutes) * time.Minute)}
+	}
+	all := []workloadStatus{
+		{Name: "old", Status: health.Down, Since: at(60)}, {Name: "b", Status: health.Healthy, Since: at(1)},
+		{Name: "new", Status: health.Down, Since: at(1)}, {Name: "a", Status: health.Healthy, Since: at(60)},
+	}
+	worstFirst(all)
+	var names []string
+	for _, s := range all {
+		names = append(names, s.Name)
+	}
+	if want := []string{"new", "old", "a", "b"}; !slices.Equal(names, want) {
+		t.Errorf("the order is %v, want %v", names, want)
+	}
+}
+
 func TestStatusTable_FitsTheTerminal(t *testing.T) {
 	for _, width := range []int{20, 60, 100} {
 		var out bytes.Buffer
-		if err := statusTable(statusesOf(goldenWorkloads(t)), goldenTime, false).write(&out, false, "", width); err != nil {
+		if err := statusTable(statusesOf(goldenWorkloads(t), nil, goldenTime), goldenTime, false).write(&out, false, "", width); err != nil {
 			t.Fatal(err)
 		}
 		for line := range strings.Lines(out.String()) {
@@ -54,7 +76,7 @@ func TestStatusTable_FitsTheTerminal(t *testing.T) {
 func TestStatusTable_Colours(t *testing.T) {
 	var with, without bytes.Buffer
 	for out, p := range map[*bytes.Buffer]palette{&with: true, &without: false} {
-		if err := statusTable(statusesOf(goldenWorkloads(t)), goldenTime, false).write(out, p, "", 0); err != nil {
+		if err := statusTable(statusesOf(goldenWorkloads(t), nil, goldenTime), goldenTime, false).write(out, p, "", 0); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -73,7 +95,7 @@ func TestStatusTable_Colours(t *testing.T) {
 }
 
 func TestWriteDetails(t *testing.T) {
-	for _, s := range statusesOf(goldenWorkloads(t)) {
+	for _, s := range statusesOf(goldenWorkloads(t), nil, goldenTime) {
 		switch s.Name {
 		case "web", "api", "old-agent":
 		default:
@@ -95,7 +117,7 @@ func TestEncode(t *testing.T) {
 		"status.yaml":     {output: output{value: outputYAML}},
 		"status-web.json": {output: output{value: outputJSON}, name: "web"},
 	} {
-		all := statusesOf(goldenWorkloads(t))
+		all := statusesOf(goldenWorkloads(t), nil, goldenTime)
 		if o.name != "" {
 			all = all[:1]
 		}

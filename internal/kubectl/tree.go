@@ -125,6 +125,14 @@ type treeNode struct {
 	oldRevision bool   // a ReplicaSet of an earlier revision
 }
 
+// each visits the nodes below a node.
+func (b *treeNode) each(visit func(*treeNode)) {
+	for _, child := range b.Children {
+		visit(child)
+		child.each(visit)
+	}
+}
+
 // warning is the latest Event of type Warning about an object.
 type warning struct {
 	Reason  string      `json:"reason"`

@@ -51,7 +51,7 @@ func TestCRD_PrinterColumns(t *testing.T) {
 			narrow = append(narrow, c.Name)
 		}
 	}
-	if want := []string{"Name", "Status", "Ready", "Pods", "Delivered", "Age"}; !slices.Equal(narrow, want) {
+	if want := []string{"Name", "Status", "Ready", "Pods", "Delivered", "Confirmed", "Age"}; !slices.Equal(narrow, want) {
 		t.Errorf("the columns are %v, want %v", narrow, want)
 	}
 	if want := []string{"Reason"}; !slices.Equal(wide, want) {
@@ -61,7 +61,7 @@ func TestCRD_PrinterColumns(t *testing.T) {
 		t.Fatalf("%d cells in %d columns", len(cells), len(columns))
 	}
 
-	cause := "Deployment web has 0 of 5 replicas ready ← ReplicaSet web-78 ← 5 pods ImagePullBackOff: image example/app:9 cannot be pulled"
+	cause := "5 pods ImagePullBackOff: image example/app:9 cannot be pulled → ReplicaSet web-78 → Deployment web has 0 of 5 replicas ready"
 	statuses := observedStatuses(wl, "Healthy", "")
 	statuses[0].Health, statuses[0].Cause, statuses[0].Pods = "Down", cause, target.Count{Total: 5}
 	statuses[1].Pods = target.Count{Total: 3, Healthy: 3}
@@ -71,7 +71,7 @@ func TestCRD_PrinterColumns(t *testing.T) {
 	w.delivery.set(target.DeliveryProgress{Pending: 3, Since: w.clock.Add(-time.Minute)})
 	w.reconcile(wl.Name)
 	_, cells = w.table(wl.Name)
-	if want := []string{"columns", "Down", "3/4", "3/8", "False"}; !slices.Equal(cells[:5], want) || cells[6] != cause {
+	if want := []string{"columns", "Down", "3/4", "3/8", "False"}; !slices.Equal(cells[:5], want) || cells[7] != cause {
 		t.Errorf("the row is %q, want %q and %q", cells, want, cause)
 	}
 
@@ -81,7 +81,7 @@ func TestCRD_PrinterColumns(t *testing.T) {
 	w.clock = w.clock.Add(statusInterval)
 	w.reconcile(wl.Name)
 	_, cells = w.table(wl.Name)
-	if want := []string{"columns", "Healthy", "4/4", "1996/2000", "True"}; !slices.Equal(cells[:5], want) || strings.Trim(cells[6], "<nil>") != "" {
+	if want := []string{"columns", "Healthy", "4/4", "1996/2000", "True"}; !slices.Equal(cells[:5], want) || strings.Trim(cells[7], "<nil>") != "" {
 		t.Errorf("the row is %q, want %q", cells, want)
 	}
 }

@@ -69,24 +69,43 @@ type Reconciler struct {
 	reporter Reporter
 	delivery Delivery
 	state    State
+	lease    *v1alpha1.LeaseReference // in each status; nil if there is none
 	now      func() time.Time
 
-	mu      sync.Mutex
-	queue   workqueue.TypedRateLimitingInterface[reconcile.Request]
-	writes  map[string]*writeState
-	deleted map[string]time.Time // when this process first saw the deletion of a workload with a finalizer
+	mu sync.Mutex
+	// lastReconcile is when a reconcile last succeeded; at first, when the reconciler was made.
+	lastReconcile time.Time
+	queue         workqueue.TypedRateLimitingInterface[reconcile.Request]
+	writes        map[string]*writeState
+	deleted       map[string]time.Time // when this process first saw the deletion of a workload with a finalizer
 }
 
 // New returns a reconciler. Call [Reconciler.SetReporter] before the manager starts.
 func New(c client.Client, targets *target.Registry, delivery Delivery, state State) *Reconciler {
 	return &Reconciler{
 		client: c, targets: targets, delivery: delivery, state: state, now: time.Now,
-		writes: map[string]*writeState{}, deleted: map[string]time.Time{},
+		writes: map[string]*writeState{}, deleted: map[string]time.Time{}, lastReconcile: time.Now(),
 	}
 }
 
 // SetReporter sets the reporter. It is not an argument of New, because the reporter calls [Reconciler.Changed].
 func (r *Reconciler) SetReporter(reporter Reporter) { r.reporter = reporter }
+
+// SetLease makes each status name the Lease that the agent renews while it reports.
+func (r *Reconciler) SetLease(lease v1alpha1.LeaseReference) { r.lease = &lease }
+
+// workingLimit is the longest time between two reconciles. A workload is reconciled after [resyncInterval] without a change.
+const workingLimit = 2 * time.Minute
+
+// Working returns an error if statuses are not kept up to date: there are workloads, and none was reconciled successfully for too long.
+func (r *Reconciler) Working() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if since := r.now().Sub(r.lastReconcile); len(r.writes) > 0 && since > workingLimit {
+		return fmt.Errorf("no ThreeportWorkload was reconciled for %s", since.Round(time.Second))
+	}
+	return nil
+}
 
 // SetupWithManager adds the reconciler to a manager.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
@@ -115,6 +134,16 @@ func (r *Reconciler) Changed(workload string) {
 
 // Reconcile declares a workload to the registry and updates its status.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	result, err := r.reconcile(ctx, req)
+	if err == nil {
+		r.mu.Lock()
+		r.lastReconcile = r.now()
+		r.mu.Unlock()
+	}
+	return result, err
+}
+
+func (r *Reconciler) reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	var wl v1alpha1.ThreeportWorkload
 	if err := r.client.Get(ctx, req.NamespacedName, &wl); err != nil {
 		if !apierrors.IsNotFound(err) {

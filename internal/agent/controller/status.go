@@ -30,7 +30,15 @@ func (r *Reconciler) reconcileStatus(ctx context.Context, wl *v1alpha1.Threeport
 	if progress.Pending > 0 {
 		next = statusInterval
 	}
-	if u := urgencyOf(status, wl.Status); u > unchanged {
+	u := urgencyOf(status, wl.Status)
+	if u == unchanged {
+		if wait := r.confirmationWait(wl); wait > 0 {
+			next = min(next, wait)
+		} else {
+			u = routine
+		}
+	}
+	if u > unchanged {
 		if wait := r.writeDelay(wl, v, u); wait > 0 {
 			next = min(next, wait)
 		} else if ok, err := r.write(ctx, wl, status); err != nil {
@@ -63,6 +71,7 @@ func (r *Reconciler) writeDelay(wl *v1alpha1.ThreeportWorkload, v verdict, u urg
 func (r *Reconciler) write(ctx context.Context, wl *v1alpha1.ThreeportWorkload, status v1alpha1.ThreeportWorkloadStatus) (bool, error) {
 	before := wl.DeepCopy()
 	wl.Status = status
+	wl.Status.ConfirmedAt = new(metav1.NewTime(r.now()))
 	err := r.client.Status().Patch(ctx, wl, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
 	switch {
 	case apierrors.IsConflict(err), apierrors.IsNotFound(err):
@@ -81,6 +90,8 @@ func (r *Reconciler) status(wl *v1alpha1.ThreeportWorkload, progress target.Deli
 	status := v1alpha1.ThreeportWorkloadStatus{
 		ObservedGeneration: wl.Generation,
 		Conditions:         slices.Clone(wl.Status.Conditions),
+		ConfirmedAt:        wl.Status.ConfirmedAt,
+		Lease:              r.lease,
 	}
 	setHealth(&status, wl.Status, v, r.now())
 	observed := r.reporter.ResourceStatuses(wl.Name)

@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"hash/fnv"
 	"slices"
 	"time"
 
@@ -27,6 +28,26 @@ const (
 	important         // health, pods, conditions
 	immediate         // the state of a resource or the spec changed
 )
+
+// An unchanged status is written again after confirmInterval, less up to confirmSpread. An older one shows a reader that no agent
+// confirms it.
+const (
+	confirmInterval = 5 * time.Minute
+	confirmSpread   = 2 * time.Minute
+)
+
+// confirmationWait returns how long an unchanged status need not be written again. Workloads have different intervals, because after
+// a start their writes come together.
+func (r *Reconciler) confirmationWait(wl *v1alpha1.ThreeportWorkload) time.Duration {
+	last := wl.Status.ConfirmedAt
+	if last == nil || last.After(r.now()) { // the clock of an earlier agent was ahead
+		return 0
+	}
+	hash := fnv.New32a()
+	_, _ = hash.Write([]byte(wl.UID))
+	interval := confirmInterval - time.Duration(hash.Sum32())*time.Millisecond%confirmSpread
+	return max(last.Add(interval).Sub(r.now()), 0)
+}
 
 // urgencyOf compares a status with the current one.
 func urgencyOf(status, current v1alpha1.ThreeportWorkloadStatus) urgency {

@@ -1,4 +1,5 @@
-// Package leader elects one of several replicas, and reports to a replica whether it may act as the leader.
+// Package leader elects one of several replicas, and reports to a replica whether it may act as the leader. Its heartbeat shows
+// the readers of statuses that the agent reports.
 package leader
 
 import (

@@ -1,0 +1,110 @@
+package leader
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/go-logr/logr"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	coordinationclient "k8s.io/client-go/kubernetes/typed/coordination/v1"
+)
+
+// HeartbeatName is the name of the Lease of a [Heartbeat].
+const HeartbeatName = "threeport-agent-heartbeat.control-plane.threeport.io"
+
+// The times of the heartbeat. A reader may trust the statuses that the agent wrote until heartbeatDuration after the last renewal.
+const (
+	heartbeatDuration = 30 * time.Second
+	heartbeatPeriod   = 10 * time.Second
+	heartbeatTimeout  = 5 * time.Second
+)
+
+// Heartbeat is a Lease that the agent renews while it reports. The leader's lease says only that its process runs, and does not exist
+// without an election.
+type Heartbeat struct {
+	leases   coordinationclient.LeaseInterface
+	identity string
+	// working returns an error if the agent does not keep its statuses up to date.
+	working func() error
+	log     logr.Logger
+
+	held    *coordinationv1.Lease // as last written; nil if it has to be read
+	failing bool
+}
+
+// NewHeartbeat returns a heartbeat with a Lease in the namespace of the client.
+func NewHeartbeat(leases coordinationclient.LeaseInterface, identity string, working func() error, log logr.Logger) *Heartbeat {
+	return &Heartbeat{leases: leases, identity: identity, working: working, log: log}
+}
+
+// Run renews the Lease until the context ends, and then releases it. A failure is logged, and the agent continues.
+func (h *Heartbeat) Run(ctx context.Context) {
+	ticker := time.NewTicker(heartbeatPeriod)
+	defer ticker.Stop()
+	for {
+		err := h.working()
+		if err == nil {
+			err = h.write(ctx, h.identity)
+		}
+		h.report(err)
+		select {
+		case <-ctx.Done():
+			if h.held != nil {
+				_ = h.write(context.WithoutCancel(ctx), "") // if it fails, the Lease expires
+			}
+			return
+		case <-ticker.C:
+		}
+	}
+}
+
+// report logs the first error since the last success.
+func (h *Heartbeat) report(err error) {
+	if err != nil && !h.failing {
+		h.log.Info("The heartbeat is not renewed, so kubectl threeport shows the statuses as outdated", "lease", HeartbeatName, "error", err.Error())
+	}
+	h.failing = err != nil
+}
+
+// write writes the Lease with a holder, and creates it if it does not exist.
+func (h *Heartbeat) write(ctx context.Context, holder string) (err error) {
+	ctx, cancel := context.WithTimeout(ctx, heartbeatTimeout)
+	defer cancel()
+	if h.held == nil {
+		if h.held, err = h.read(ctx); err != nil {
+			return err
+		}
+	}
+	lease := h.held.DeepCopy()
+	now := metav1.NowMicro()
+	if lease.Spec.HolderIdentity == nil || *lease.Spec.HolderIdentity != holder {
+		lease.Spec.HolderIdentity, lease.Spec.AcquireTime = &holder, &now
+	}
+	lease.Spec.RenewTime, lease.Spec.LeaseDurationSeconds = &now, new(int32(heartbeatDuration/time.Second))
+	if lease.ResourceVersion == "" {
+		lease, err = h.leases.Create(ctx, lease, metav1.CreateOptions{})
+	} else {
+		lease, err = h.leases.Update(ctx, lease, metav1.UpdateOptions{})
+	}
+	if err != nil {
+		h.held = nil // it is read again
+		return fmt.Errorf("write the Lease: %w", err)
+	}
+	h.held = lease
+	return nil
+}
+
+// read returns the Lease, or a new one.
+func (h *Heartbeat) read(ctx context.Context) (*coordinationv1.Lease, error) {
+	lease, err := h.leases.Get(ctx, HeartbeatName, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: HeartbeatName}}, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read the Lease: %w", err)
+	}
+	return lease, nil
+}
