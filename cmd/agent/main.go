@@ -2,26 +2,56 @@
 package main
 
 import (
+	"context"
+	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"os"
+	"syscall"
 
 	ctrl "sigs.k8s.io/controller-runtime"
 )
 
+// The exit codes besides 0.
+const (
+	exitFailed = 1
+	exitUsage  = 2
+)
+
 func main() {
-	o := newOptions(flag.CommandLine)
-	flag.Parse()
-	if o.showVersion {
-		fmt.Println(versionText())
-		return
+	os.Exit(execute(ctrl.SetupSignalHandler(), flag.CommandLine, os.Args[1:], os.Stdout, os.Stderr))
+}
+
+// execute runs the agent until ctx ends or it fails, and returns its exit code. Errors of the command line are printed, later ones
+// are logged.
+func execute(ctx context.Context, flags *flag.FlagSet, args []string, stdout, stderr io.Writer) int {
+	flags.Init("agent", flag.ContinueOnError)
+	flags.SetOutput(io.Discard)
+	o := newOptions(flags)
+	err := flags.Parse(args)
+	switch {
+	case errors.Is(err, flag.ErrHelp):
+		_, _ = io.WriteString(stdout, "usage: agent [flags]\n\n")
+		flags.SetOutput(stdout)
+		flags.PrintDefaults()
+		return 0
+	case err == nil && o.showVersion:
+		_, _ = fmt.Fprintln(stdout, versionText())
+		return 0
+	case err == nil:
+		err = o.validate(flags.Args())
 	}
-	if err := o.validate(flag.Args()); err != nil {
-		fmt.Fprintf(os.Stderr, "agent: %v\nRun 'agent --help' for the flags.\n", err)
-		os.Exit(2)
+	if err != nil {
+		_, _ = fmt.Fprintf(stderr, "agent: %v; see --help\n", err)
+		return exitUsage
 	}
-	if err := run(ctrl.SetupSignalHandler(), o); err != nil {
+	if err := run(ctx, o); err != nil {
+		if errors.Is(err, syscall.EADDRINUSE) {
+			err = fmt.Errorf("%w; set another address with --metrics-bind-address or --health-probe-bind-address", err)
+		}
 		ctrl.Log.Error(err, "The agent failed")
-		os.Exit(1)
+		return exitFailed
 	}
+	return 0
 }

@@ -101,9 +101,13 @@ func newOptions(flags *flag.FlagSet) *options {
 	flags.BoolVar(&o.leaderElect, "leader-elect", false,
 		"elect a leader among several replicas; only the leader reports")
 	flags.StringVar(&o.leaderElectionNamespace, "leader-election-namespace", "",
-		"namespace of the leader's lease; empty for the namespace that the agent runs in")
+		"namespace of the Leases of the election and of the heartbeat; empty for the namespace that the agent runs in")
 	flags.BoolVar(&o.showVersion, "version", false, "print the version and exit")
 	o.logging.BindFlags(flags)
+	// An error of the cluster or the control plane has no cause in the code, so its stack trace does not help.
+	if err := flags.Set("zap-stacktrace-level", "panic"); err != nil {
+		panic(err) // the flag does not exist, which is a programming error
+	}
 	return o
 }
 

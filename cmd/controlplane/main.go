@@ -44,12 +44,14 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 			return runBackup(ctx, args[1:], stdout, stderr)
 		}
 	}
-	o := newOptions(stderr)
+	o := newOptions()
 	switch err := o.flags.Parse(args); {
 	case errors.Is(err, flag.ErrHelp):
+		o.printHelp(stdout)
 		return 0
 	case err != nil:
-		return exitUsage // the flag package has printed the error
+		printError(stderr, fmt.Errorf("%w; see --help", err))
+		return exitUsage
 	}
 	if o.showVersion {
 		_, _ = fmt.Fprintln(stdout, "controlplane", version.String())
@@ -73,6 +75,9 @@ func serve(ctx context.Context, config server.Config, stderr io.Writer) int {
 	if err != nil {
 		if lacksTLSFile(config, err) {
 			err = fmt.Errorf("%w; set --cert-file, --key-file and --ca-file, or --auth-enabled=false for plain HTTP", err)
+		}
+		if errors.Is(err, syscall.EADDRINUSE) {
+			err = fmt.Errorf("%w; set another address with --bind-address", err)
 		}
 		printError(stderr, err)
 		return exitFailed

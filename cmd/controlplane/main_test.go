@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io"
 	"io/fs"
+	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -24,6 +25,11 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func TestRun_InvalidArguments(t *testing.T) {
+	used, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer used.Close() //nolint:errcheck // no test depends on it
 	own := certs.ForTest(t).IssueFiles("server")
 	signOn := []string{
 		"--database=sqlite::memory:", "--bind-address=127.0.0.1:0", "--cert-file=" + own.Cert, "--key-file=" + own.Key, "--ca-file=",
@@ -38,7 +44,8 @@ func TestRun_InvalidArguments(t *testing.T) {
 	}{
 		{"version", []string{"--version"}, 0, "controlplane "},
 		{"help", []string{"--help"}, 0, "-bind-address"},
-		{"unknown flag", []string{"--port=1"}, 2, "-bind-address"},
+		{"unknown flag", []string{"--port=1"}, 2, "controlplane: flag provided but not defined: -port; see --help\n"},
+		{"used port", []string{"--auth-enabled=false", "--database=sqlite::memory:", "--bind-address=" + used.Addr().String()}, 1, "address already in use; set another address with --bind-address\n"},
 		{"stray argument", []string{"serve"}, 2, `unexpected argument "serve"`},
 		{"bad address", []string{"--bind-address=1323"}, 2, "accepted is HOST:PORT"},
 		{"bad port", []string{"--bind-address=:99999"}, 2, `bind address ":99999": accepted is HOST:PORT`},
@@ -47,7 +54,8 @@ func TestRun_InvalidArguments(t *testing.T) {
 		{"two databases", []string{"--database=sqlite::memory:", "--database-file=hunter2"}, 2, "exclude each other: set one of them"},
 		{"no file with the database", []string{"--database-file=/nowhere/database"}, 2, "/nowhere/database"},
 		{"bad timeout", []string{"--agent-timeout=1ms"}, 2, "agent timeout 1ms: must be at least"},
-		{"no duration", []string{"--event-retention=30"}, 2, "-event-retention"},
+		{"no duration", []string{"--event-retention=30"}, 2, `invalid value "30" for flag -event-retention: not a duration: use a number with a unit, such as 90s, 5m or 24h; see --help`},
+		{"no number", []string{"--max-reports=many"}, 2, `invalid value "many" for flag -max-reports: not a whole number: use one such as 1000; see --help`},
 		{"bad retention", []string{"--event-retention=1s"}, 2, "must be at least a minute"},
 		{"bad count", []string{"--events-per-workload=0"}, 2, "must be at least 1"},
 		{"bad age of tombstones", []string{"--tombstone-retention=-1h"}, 2, "must be at least a minute"},

@@ -9,6 +9,7 @@ import (
 	"net/netip"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/threeport/threeport-agent/internal/server"
 	"github.com/threeport/threeport-agent/internal/server/auth"
@@ -25,23 +26,26 @@ type options struct {
 	agentRate, viewerRate, adminRate float64
 }
 
-// newOptions registers the flags with their defaults. Errors of flags are printed to stderr.
-func newOptions(stderr io.Writer) *options {
+// newOptions registers the flags with their defaults.
+func newOptions() *options {
 	o := &options{config: server.DefaultConfig()}
 	access := o.config.Access
 	o.agentRate, o.viewerRate, o.adminRate = access.AgentRate.PerSecond, access.ViewerRate.PerSecond, access.AdminRate.PerSecond
 	o.flags = flag.NewFlagSet("controlplane", flag.ContinueOnError)
-	o.flags.SetOutput(stderr)
-	o.flags.Usage = func() {
-		_, _ = io.WriteString(stderr, "usage: controlplane [flags]\n       controlplane token create|list|revoke [flags]\n       controlplane workload assign|release [flags]\n       controlplane backup [flags] > FILE\n\n")
-		o.flags.PrintDefaults()
-	}
+	o.flags.SetOutput(io.Discard) // run prints errors
 	o.database.register(o.flags)
 	o.registerServer()
 	o.registerAccess()
 	o.registerSingleSignOn()
 	o.registerLimits()
 	return o
+}
+
+// printHelp prints the commands and the flags.
+func (o *options) printHelp(out io.Writer) {
+	_, _ = io.WriteString(out, "usage: controlplane [flags]\n       controlplane token create|list|revoke [flags]\n       controlplane workload assign|release [flags]\n       controlplane backup [flags] > FILE\n\n")
+	o.flags.SetOutput(out)
+	o.flags.PrintDefaults()
 }
 
 func (o *options) registerServer() {
@@ -79,7 +83,7 @@ func (o *options) registerAccess() {
 			return err
 		})
 	f.BoolVar(&c.RequireAssignment, "require-assignment", c.RequireAssignment, "refuse agents the workloads that are not assigned to their cluster; false lets the first agent that reports a workload claim it")
-	f.DurationVar(&c.Access.SessionLifetime, "session-lifetime", c.Access.SessionLifetime, "`duration` of a session of the web UI")
+	f.Var((*duration)(&c.Access.SessionLifetime), "session-lifetime", "`duration` of a session of the web UI")
 	f.StringVar(&c.RedactionRules, "redaction-rules", "", "`file` or folder with redaction rules of your own, for the definitions that viewers and agents read; read again when they change; empty for the built-in rules only")
 	f.Var((*perSecond)(&o.agentRate), "rate-limit", "`requests` per second of the agents of one cluster, with bursts of twice as many; 0 for no limit")
 	f.Var((*perSecond)(&o.viewerRate), "viewer-rate-limit", "`requests` per second of one viewer, with bursts of four times as many; 0 for no limit")
@@ -114,17 +118,17 @@ func appendTo(list *[]string) func(string) error {
 
 func (o *options) registerLimits() {
 	f, l, m := o.flags, &o.config.Limits, &o.config.Maintenance
-	f.IntVar(&l.Reports, "max-reports", l.Reports, "maximum number of `reports` in a report set")
+	f.Var((*count)(&l.Reports), "max-reports", "maximum number of `reports` in a report set")
 	f.Var((*size)(&l.BodyBytes), "max-body", "maximum size of a report set as sent, in `bytes`: a number, optionally with KiB, MiB or GiB")
 	f.Var((*size)(&l.DecodedBytes), "max-decoded-body", "maximum size of a report set before compression, in `bytes`")
 	f.Var((*size)(&l.V0BodyBytes), "max-v0-body", "maximum size of a body of v0, in `bytes`; an agent may send up to 5 MiB for a resource, and 1 MiB for others")
-	f.IntVar(&l.Watches, "max-watches", l.Watches, "maximum `number` of watches that one viewer or administrator may have open")
-	f.Var((*size)(&l.ClusterBytes), "max-cluster-bytes", "maximum size of the stored definitions and objects of one cluster, with the deleted ones that are kept, in `bytes`; reports beyond it are rejected")
-	f.DurationVar(&m.AgentTimeout, "agent-timeout", m.AgentTimeout, "`duration` without reports after which the workloads of an agent are Unknown")
-	f.DurationVar(&m.Retention.EventAge, "event-retention", m.Retention.EventAge, "`duration` for which Events are kept")
-	f.IntVar(&m.Retention.EventCount, "events-per-workload", m.Retention.EventCount, "maximum `number` of Events per workload; the oldest are removed")
-	f.DurationVar(&m.Retention.TombstoneAge, "tombstone-retention", m.Retention.TombstoneAge, "`duration` for which deleted objects are remembered")
-	f.DurationVar(&m.Retention.AuditAge, "audit-retention", m.Retention.AuditAge, "`duration` for which audit records are kept; 0 keeps all")
+	f.Var((*count)(&l.Watches), "max-watches", "maximum `number` of watches that one viewer or administrator may have open")
+	f.Var((*size)(&l.ClusterBytes), "max-cluster-bytes", "maximum size of the stored definitions and objects of one cluster, in `bytes`; reports beyond it are rejected")
+	f.Var((*duration)(&m.AgentTimeout), "agent-timeout", "`duration` without reports after which the workloads of an agent are Unknown")
+	f.Var((*duration)(&m.Retention.EventAge), "event-retention", "`duration` for which Events are kept")
+	f.Var((*count)(&m.Retention.EventCount), "events-per-workload", "maximum `number` of Events per workload; the oldest are removed")
+	f.Var((*duration)(&m.Retention.TombstoneAge), "tombstone-retention", "`duration` for which deleted objects are remembered")
+	f.Var((*duration)(&m.Retention.AuditAge), "audit-retention", "`duration` for which audit records are kept; 0 keeps all")
 }
 
 // complete returns the configuration of the flags, if it is valid.
@@ -167,6 +171,38 @@ func (o *options) checkAuthentication() error {
 func rate(perSecond, burst float64) auth.Rate {
 	const most = 1_000_000
 	return auth.Rate{PerSecond: perSecond, Burst: int(math.Ceil(min(perSecond*burst, most)))}
+}
+
+// duration is a duration as a flag. Its error names the accepted values, unlike that of the flag package.
+type duration time.Duration
+
+// String is the duration in the form that Set parses.
+func (d *duration) String() string { return time.Duration(*d).String() }
+
+// Set parses a duration with its unit.
+func (d *duration) Set(text string) error {
+	parsed, err := time.ParseDuration(text)
+	if err != nil {
+		return errors.New("not a duration: use a number with a unit, such as 90s, 5m or 24h")
+	}
+	*d = duration(parsed)
+	return nil
+}
+
+// count is a whole number as a flag. Its error names the accepted values, unlike that of the flag package.
+type count int
+
+// String is the number in the form that Set parses.
+func (c *count) String() string { return strconv.Itoa(int(*c)) }
+
+// Set parses a whole number.
+func (c *count) Set(text string) error {
+	n, err := strconv.Atoi(text)
+	if err != nil {
+		return errors.New("not a whole number: use one such as 1000")
+	}
+	*c = count(n)
+	return nil
 }
 
 // perSecond is a rate as a flag.
