@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"path/filepath"
 	"strings"
 
 	"github.com/threeport/threeport-agent/internal/e2e/process"
@@ -56,6 +57,7 @@ func (a *agentProcess) start(ctx context.Context, s *stack) error {
 			"--threeport-api-server=" + s.apiURL,
 			"--auth-enabled=false",
 			"--cluster-name=demo",
+			"--state-dir=" + filepath.Join(s.cluster.Dir(), "agent-state"),
 			"--metrics-bind-address=" + metrics,
 			"--health-probe-bind-address=" + probes,
 		}, logFile)

@@ -33,7 +33,7 @@ func readContent(ctx context.Context, api upstream.API, workloads []deployed) (c
 	return h, err
 }
 
-// rowOf returns the row of one workload on the page.
+// rowOf returns the row of one workload in the web UI.
 func (h content) rowOf(w deployed) threeport.Workload {
 	return h.workloads[threeport.Instance{Type: string(w.typ), ID: threeport.ID(w.InstanceID)}]
 }

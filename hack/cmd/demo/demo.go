@@ -103,6 +103,8 @@ func (d *demo) awaitExpected(ctx context.Context, h *harness) (differences []str
 	ticker := time.NewTicker(refresh)
 	defer ticker.Stop()
 	screen := newScreen(d.out)
+	d.printf("\n%s", legend)
+	defer screen.finish()
 	for {
 		found, differences := h.compare(ctx)
 		if found != nil {

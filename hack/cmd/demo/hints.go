@@ -10,21 +10,15 @@ import (
 	"github.com/threeport/threeport-agent/internal/e2e/upstream"
 )
 
-// printHints prints commands that show more.
+// printHints prints commands that show more. The most useful ones are the last.
 func (d *demo) printHints(ctx context.Context, s *stack, h *harness) error {
 	kubectl, err := findKubectl(ctx, s)
 	if err != nil {
 		return err
 	}
-	d.printf("\n%s", h.ui.loginHint())
-	d.printf("\nThe cluster, in another terminal:\n\n  export KUBECONFIG=%s", s.cluster.Kubeconfig())
-	for _, args := range append([]string{
-		"get threeportworkloads -o wide",
-		"describe threeportworkload crash",
-		"-n " + namespace + " get events",
-		"-n " + namespace + " scale deployment web --replicas=5",
-	}, s.mode.hints...) {
-		d.printf("  %s %s", kubectl, args)
+	plugin, err := s.build(ctx, "./cmd/kubectl-threeport")
+	if err != nil {
+		return err
 	}
 	d.printf("\nThe rows in the control-plane API:\n")
 	if s.access.setup != "" {
@@ -45,7 +39,21 @@ func (d *demo) printHints(ctx context.Context, s *stack, h *harness) error {
 	for _, command := range s.agent.commands(kubectl) {
 		d.printf("  %s", command)
 	}
-	d.printf("\nLogs: %s/*.log\nProcesses: %s\n\nCtrl-C stops everything.", s.cluster.Dir(), strings.Join(processes(s), ", "))
+	d.printf("\nLogs: %s/*.log\nProcesses: %s", s.cluster.Dir(), strings.Join(processes(s), ", "))
+	d.printf("\nThe cluster, in another terminal:\n\n  export KUBECONFIG=%s", s.cluster.Kubeconfig())
+	for _, args := range append([]string{
+		"get threeportworkloads -o wide",
+		"describe threeportworkload crash",
+		"-n " + namespace + " get events",
+		"-n " + namespace + " scale deployment web --replicas=5",
+	}, s.mode.hints...) {
+		d.printf("  %s %s", kubectl, args)
+	}
+	d.printf("\nThe plugin, `kubectl threeport` once it is on the PATH:\n")
+	for _, args := range []string{"status", "status crash", "tree crash"} {
+		d.printf("  %s %s", plugin, args)
+	}
+	d.printf("\n%s\n\nCtrl-C stops everything.", h.ui.loginHint())
 	return nil
 }
 

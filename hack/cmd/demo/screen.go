@@ -56,6 +56,13 @@ func (s *screen) show(text string) {
 	s.shown = text
 }
 
+// finish prints the whole table at the end, if only its changes were printed.
+func (s *screen) finish() {
+	if s.terminal < 0 {
+		_, _ = io.WriteString(s.out, "\n"+s.shown)
+	}
+}
+
 // changedLines returns the lines of a table that it did not have before. The width of a column is no change.
 func changedLines(before, after string) string {
 	known := map[string]bool{}

@@ -3,25 +3,25 @@ package main
 import (
 	"cmp"
 	"fmt"
-	"slices"
 	"strings"
 	"text/tabwriter"
-	"time"
 	"unicode/utf8"
 
 	"github.com/threeport/threeport-agent/internal/threeport"
 )
 
+// legend explains the columns of the table.
+const legend = "RESOURCES: reported of listed ones, and their last operations. EVENTS: Normal/Warning. CAUSE: why a workload is not Healthy.\n"
+
 // table returns the rows of the workloads as a table with lines up to width.
 func table(workloads []deployed, found content, width int) string {
 	var text strings.Builder
 	w := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
-	_, _ = fmt.Fprintln(w, "WORKLOAD\tTYPE\tSTATUS\tRESOURCES\tEVENTS\tLATEST EVENT")
+	_, _ = fmt.Fprintln(w, "WORKLOAD\tTYPE\tSTATUS\tRESOURCES\tEVENTS\tCAUSE")
 	for _, wl := range workloads {
-		rows := found.eventsOf(wl)
 		_, _ = fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n",
 			wl.name, strings.TrimSuffix(string(wl.typ), "Instance"), cmp.Or(found.statuses[wl.name], "-"),
-			resourceCell(wl, found), eventCell(rows), latest(rows))
+			resourceCell(wl, found), eventCell(found.eventsOf(wl)), cause(found.rowOf(wl)))
 	}
 	_ = w.Flush() // to a strings.Builder
 	var out strings.Builder
@@ -65,17 +65,9 @@ func eventCell(rows []threeport.WorkloadEvent) string {
 	return fmt.Sprintf("%d/%d", len(rows)-warnings, warnings)
 }
 
-// latest returns the latest Event. Kubelets have a resolution of one second; within a second the last reported one counts.
-func latest(rows []threeport.WorkloadEvent) string {
-	if len(rows) == 0 {
-		return "-"
-	}
-	last := slices.MaxFunc(rows, func(a, b threeport.WorkloadEvent) int {
-		return cmp.Or(
-			value(a.Timestamp).Truncate(time.Second).Compare(value(b.Timestamp).Truncate(time.Second)),
-			value(a.UpdatedAt).Compare(value(b.UpdatedAt)))
-	})
-	return strings.Join(strings.Fields(value(last.Reason)+": "+value(last.Message)), " ")
+// cause returns why a workload is not Healthy; empty if it is.
+func cause(row threeport.Workload) string {
+	return strings.Join(strings.Fields(cmp.Or(row.Cause, row.Reason)), " ")
 }
 
 // shorten truncates a text to width.

@@ -5,15 +5,19 @@ import (
 	"strings"
 	"testing"
 	"unicode/utf8"
+
+	"github.com/threeport/threeport-agent/internal/threeport"
 )
 
 func TestTable(t *testing.T) {
 	workloads, found := asExpected()
 	found.Events[1].Type = new("Warning")
 	delete(found.statuses, "chart")
-	want := `WORKLOAD  TYPE          STATUS   RESOURCES       EVENTS  LATEST EVENT
-web       Workload      Healthy  1/1 MODIFIED 1  1/1     Scheduled: Pod web-1-a: one line
-chart     HelmWorkload  -        -               1/0     Started: Pod hook: about hook
+	found.statuses["web"] = "Down"
+	found.workloads[webRow] = threeport.Workload{Instance: webRow, Status: "Down", Reason: "CrashLoopBackOff", Cause: "CrashLoopBackOff: container\nweb"}
+	want := `WORKLOAD  TYPE          STATUS  RESOURCES       EVENTS  CAUSE
+web       Workload      Down    1/1 MODIFIED 1  1/1     CrashLoopBackOff: container web
+chart     HelmWorkload  -       -               1/0
 `
 	if got := table(workloads, found, 160); got != want {
 		t.Errorf("expected\n%s\ngot\n%s", want, got)
@@ -23,14 +27,14 @@ chart     HelmWorkload  -        -               1/0     Started: Pod hook: abou
 func TestTable_BeforeReports(t *testing.T) {
 	workloads, _ := asExpected()
 	found := content{}
-	if got := table(workloads, found, 160); !strings.Contains(got, "web       Workload      -       0/1        0/0     -\n") {
+	if got := table(workloads, found, 160); !strings.Contains(got, "web       Workload      -       0/1        0/0\n") {
 		t.Errorf("expected no reported resources of web, got\n%s", got)
 	}
 }
 
 func TestTable_FitsTerminal(t *testing.T) {
 	workloads, found := asExpected()
-	found.Events[2].Message = new(strings.Repeat("é", 200))
+	found.workloads[webRow] = threeport.Workload{Instance: webRow, Cause: strings.Repeat("é", 200)}
 	for line := range strings.Lines(table(workloads, found, 80)) {
 		if n := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")); n > 80 {
 			t.Errorf("expected at most 80 columns, got %d: %s", n, line)
@@ -38,13 +42,14 @@ func TestTable_FitsTerminal(t *testing.T) {
 	}
 }
 
-func TestScreen_PrintsOnlyChanges(t *testing.T) {
+func TestScreen_PrintsChangesThenAll(t *testing.T) {
 	var plain bytes.Buffer
 	s := newScreen(&plain)
 	for _, text := range []string{"x  a\ny  b\n", "x  a\ny  b\n", "x    a\ny    long\n"} {
 		s.show(text)
 	}
-	if got, want := plain.String(), "x  a\ny  b\ny    long\n"; got != want {
+	s.finish()
+	if got, want := plain.String(), "x  a\ny  b\ny    long\n\nx    a\ny    long\n"; got != want {
 		t.Errorf("without a terminal: expected %q, got %q", want, got)
 	}
 	var inPlace bytes.Buffer
@@ -52,6 +57,7 @@ func TestScreen_PrintsOnlyChanges(t *testing.T) {
 	for _, text := range []string{"a\nb\n", "a\nb\n", "c\n"} {
 		s.show(text)
 	}
+	s.finish()
 	if got, want := inPlace.String(), "a\nb\n\x1b[2A\x1b[Jc\n"; got != want {
 		t.Errorf("on a terminal: expected %q, got %q", want, got)
 	}

@@ -32,14 +32,14 @@ func (p *ui) login(ctx context.Context) error {
 
 // loginHint returns the address of the web UI, and how to sign in.
 func (p *ui) loginHint() string {
-	text := "The page: " + p.url
+	text := "The web UI: " + p.url
 	if p.token == "" {
 		return text
 	}
 	return text + "\n  sign in with " + p.token + "\n  (the browser warns about the certificate, because the demo signed it)"
 }
 
-// open opens the page in the user's browser if there is a desktop. A failure is no error, because the address was printed.
+// open opens the web UI in the user's browser if there is a desktop. A failure is no error, because the address was printed.
 func (p *ui) open(ctx context.Context) {
 	opener := "xdg-open"
 	switch {

@@ -20,7 +20,7 @@ const demoTimeout = 20 * time.Minute
 func TestDemo_Page_ShowsWorkloads(t *testing.T) {
 	demo := startDemo(t)
 	tab := openTab(t)
-	visit(t, tab, findOutput(t, demo.Output(), `The page: (\S+)`), listShown)
+	visit(t, tab, findOutput(t, demo.Output(), `The web UI: (\S+)`), listShown)
 	until(t, tab, rowCount+" === 7")
 	until(t, tab, rowContains("crash", "Down")+" && "+rowContains("crash", "Deployment crash has 0 of 1 replicas ready"))
 	until(t, tab, rowContains("web", "Healthy")+" && "+rowContains("web", "demo"))
