@@ -16,11 +16,14 @@ import (
 
 // workloadStatus is the status of a ThreeportWorkload, as -o json and -o yaml print it.
 type workloadStatus struct {
-	Name    string                `json:"name"`
-	Status  health.Status         `json:"status"`
-	Reason  string                `json:"reason"`
-	Message string                `json:"message"`
-	Since   *metav1.Time          `json:"since,omitempty"`
+	Name    string        `json:"name"`
+	Status  health.Status `json:"status"`
+	Reason  string        `json:"reason"`
+	Message string        `json:"message"`
+	Since   *metav1.Time  `json:"since,omitempty"`
+	// NotHealthySince is when the workload was last Healthy, if that is known and it is not.
+	NotHealthySince *metav1.Time `json:"notHealthySince,omitempty"`
+
 	Ready   *v1alpha1.Count       `json:"ready,omitempty"` // listed resources
 	Pods    *v1alpha1.Count       `json:"pods,omitempty"`
 	Type    v1alpha1.WorkloadType `json:"workloadType"`
@@ -38,7 +41,8 @@ type workloadStatus struct {
 func statusOf(wl *v1alpha1.ThreeportWorkload) workloadStatus {
 	st := &wl.Status
 	s := workloadStatus{
-		Name: wl.Name, Status: health.Status(st.Health), Reason: st.Reason, Message: st.Message, Since: st.HealthSince,
+		Name: wl.Name, Status: health.Status(st.Health), Reason: st.Reason, Message: st.Message,
+		Since: st.HealthSince, NotHealthySince: st.NotHealthySince,
 		Ready: st.ResourceCount, Pods: st.PodCount, Type: wl.Spec.WorkloadType, ID: wl.Spec.WorkloadInstanceID,
 		Created: wl.CreationTimestamp, Conditions: st.Conditions, Delivery: st.Delivery, Resources: st.Resources,
 		Omitted: st.ResourcesOmitted,
@@ -69,7 +73,7 @@ func statusOf(wl *v1alpha1.ThreeportWorkload) workloadStatus {
 
 // override replaces a verdict that is not about the current workload.
 func (s *workloadStatus) override(status health.Status, reason, message string) {
-	s.Status, s.Reason, s.Message, s.Since = status, reason, message, nil
+	s.Status, s.Reason, s.Message, s.Since, s.NotHealthySince = status, reason, message, nil, nil
 }
 
 func count(resources []v1alpha1.ResourceStatus) *v1alpha1.Count {
