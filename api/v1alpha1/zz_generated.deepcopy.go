@@ -209,6 +209,10 @@ func (in *ThreeportWorkloadStatus) DeepCopyInto(out *ThreeportWorkloadStatus) {
 		in, out := &in.HealthSince, &out.HealthSince
 		*out = (*in).DeepCopy()
 	}
+	if in.NotHealthySince != nil {
+		in, out := &in.NotHealthySince, &out.NotHealthySince
+		*out = (*in).DeepCopy()
+	}
 	if in.HealthChange != nil {
 		in, out := &in.HealthChange, &out.HealthChange
 		*out = new(HealthChange)

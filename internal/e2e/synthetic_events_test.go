@@ -189,3 +189,38 @@ func TestSyntheticEvents_DeletedRows_AreRestored(t *testing.T) {
 	})
 	w.AwaitAgreement(world.Expected(d)...)
 }
+
+// notHealthySince in the status is the time of the Event about the transition from Healthy.
+func TestSyntheticEvents_NotHealthySince_IsTimeOfRow(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	d := w.Deploy("web", deployment("web", 2))
+	w.ExpectStatus(d, "Healthy")
+	w.awaitStatusRow(d, "Healthy")
+	w.patch(d.Objects[0], `{"spec":{"template":{"metadata":{"annotations":{"kwok.threeport.io/behaviour":"crash-loop"}}}}}`)
+	w.Eventually("the row of the transition from Healthy", func() error {
+		cr, err := w.ThreeportWorkload(d)
+		if err != nil {
+			return err
+		}
+		began := cr.Status.NotHealthySince
+		if began == nil || cr.Status.HealthSince.Before(began) {
+			return fmt.Errorf("the health is %s since %v, not Healthy since %v", cr.Status.Health, cr.Status.HealthSince, began)
+		}
+		for _, row := range w.syntheticRows("Workload") {
+			if row.Timestamp.Equal(began.Time) && strings.Contains(*row.Message, ", it was Healthy") {
+				return nil
+			}
+		}
+		return fmt.Errorf("no row has the time %s", began)
+	})
+	w.patch(d.Objects[0], `{"spec":{"replicas":0}}`)
+	w.ExpectStatus(d, "Healthy")
+	w.Eventually("the end in the status", func() error {
+		cr, err := w.ThreeportWorkload(d)
+		if err == nil && (cr.Status.Health != "Healthy" || cr.Status.NotHealthySince != nil) {
+			err = fmt.Errorf("the health is %s, not Healthy since %v", cr.Status.Health, cr.Status.NotHealthySince)
+		}
+		return err
+	})
+}

@@ -23,6 +23,9 @@ func (s *workloadStatus) writeDetails(out io.Writer, p palette, now time.Time, o
 	status := string(s.Status)
 	if since := s.since(); !since.IsZero() {
 		status += fmt.Sprintf(" for %s, since %s", ago(since, now), since.UTC().Format(time.RFC3339))
+		if began := s.NotHealthySince; began != nil && began.Before(s.Since) {
+			status += fmt.Sprintf("; not Healthy since %s", began.UTC().Format(time.RFC3339))
+		}
 	}
 	field("STATUS", cell{status, styleOf(s.Status)})
 	if s.Reason != "" {

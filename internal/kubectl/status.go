@@ -162,7 +162,7 @@ func (o *statusOptions) assessed(ctx context.Context, list []v1alpha1.ThreeportW
 
 // setAssessment replaces the verdict and the counts by those of a tree.
 func (s *workloadStatus) setAssessment(root *treeNode) {
-	s.Status, s.Reason, s.Message, s.Since = root.Status, root.Reason, root.Message, root.Since
+	s.Status, s.Reason, s.Message, s.Since, s.NotHealthySince = root.Status, root.Reason, root.Message, root.Since, nil
 	s.Ready, s.Pods, s.Conditions = &v1alpha1.Count{}, &v1alpha1.Count{}, nil
 	s.Delivery, s.Resources, s.Omitted = v1alpha1.DeliveryStatus{}, nil, 0
 	root.each(func(b *treeNode) {

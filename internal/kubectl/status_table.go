@@ -22,6 +22,8 @@ type workloadStatus struct {
 	Reason  string        `json:"reason"`
 	Message string        `json:"message"`
 	Since   *metav1.Time  `json:"since,omitempty"`
+	// NotHealthySince is when the workload was last Healthy, if that is known and it is not.
+	NotHealthySince *metav1.Time `json:"notHealthySince,omitempty"`
 	// LastStatus is the last reported status if the agent does not report; Status is Unknown then.
 	LastStatus  health.Status         `json:"lastStatus,omitempty"`
 	ConfirmedAt *metav1.Time          `json:"confirmedAt,omitempty"`
@@ -44,7 +46,8 @@ type workloadStatus struct {
 func statusOf(wl *v1alpha1.ThreeportWorkload) workloadStatus {
 	st := &wl.Status
 	s := workloadStatus{
-		Name: wl.Name, Status: health.Status(st.Health), Reason: st.Reason, Message: st.Message, Since: st.HealthSince,
+		Name: wl.Name, Status: health.Status(st.Health), Reason: st.Reason, Message: st.Message,
+		Since: st.HealthSince, NotHealthySince: st.NotHealthySince,
 		Ready: st.ResourceCount, Pods: st.PodCount, Type: wl.Spec.WorkloadType, ID: wl.Spec.WorkloadInstanceID,
 		IDText:  strconv.FormatInt(wl.Spec.WorkloadInstanceID, 10),
 		Created: wl.CreationTimestamp, Conditions: st.Conditions, Delivery: st.Delivery, Resources: st.Resources,
@@ -76,7 +79,7 @@ func statusOf(wl *v1alpha1.ThreeportWorkload) workloadStatus {
 
 // override replaces a verdict that is not about the current workload.
 func (s *workloadStatus) override(status health.Status, reason, message string) {
-	s.Status, s.Reason, s.Message, s.Since = status, reason, message, nil
+	s.Status, s.Reason, s.Message, s.Since, s.NotHealthySince = status, reason, message, nil, nil
 }
 
 func count(resources []v1alpha1.ResourceStatus) *v1alpha1.Count {

@@ -46,8 +46,10 @@ func TestWorstFirst_EqualStatus_NewestTroubleFirst(t *testing.T) {
 		return &metav1.Time{Time: goldenTime.Add(-time.Duration(minutes) * time.Minute)}
 	}
 	all := []workloadStatus{
-		{Name: "old", Status: health.Down, Since: at(60)}, {Name: "b", Status: health.Healthy, Since: at(1)},
-		{Name: "new", Status: health.Down, Since: at(1)}, {Name: "a", Status: health.Healthy, Since: at(60)},
+		{Name: "old", Status: health.Down, Since: at(60)},
+		{Name: "b", Status: health.Healthy, Since: at(1)},
+		{Name: "new", Status: health.Down, Since: at(1)},
+		{Name: "a", Status: health.Healthy, Since: at(60)},
 	}
 	worstFirst(all)
 	var names []string

@@ -33,7 +33,7 @@ var (
 	listClustersOperation = readOperation("list-clusters", tagBoard, "List clusters",
 		"All clusters with an agent that has reported, with the delay of its reports.")
 	getObjectOperation = readItemOperation("get-object", tagBoard, "Read an object's definition",
-		"The current and the previous version of a listed object. Confidential values are redacted for everybody who is not an administrator.")
+		"The current version of a listed object, and the one before the latest change of its spec. Confidential values are redacted for everybody who is not an administrator.")
 	releaseClusterOperation = huma.Operation{
 		OperationID: "release-cluster",
 		Tags:        []string{tagBoard}, Summary: "Delete a cluster",

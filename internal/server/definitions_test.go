@@ -75,7 +75,8 @@ func TestDefinitions_AreRedacted_ExceptForAdministrators(t *testing.T) {
 	for _, version := range []string{"1", "2"} { // the object has a current and a previous version
 		request(agent, "POST", "/v0/workload-report-sets", fmt.Sprintf(`{%s,"reports":[{"instance":{"type":"WorkloadInstance","id":"%d"},"version":"%s",
 			"operation":{"resourceInstanceID":"%s","object":{"group":"","version":"v1","kind":"Secret","namespace":"n","name":"sesame","uid":"u"},
-			"operation":"MODIFIED","definition":%s}}]}`, someAgent, instance, version, last, definitionsOfTest["a Secret"]))
+			"operation":"MODIFIED","definition":%s}}]}`, someAgent, instance, version, last,
+			strings.Replace(definitionsOfTest["a Secret"], `"uid"`, `"labels":{"v":"`+version+`"},"uid"`, 1)))
 	}
 	expect("an object for an administrator", admin, request(admin, "GET", "/v0/clusters/c/objects/u", ""), true)
 	object := request(viewer, "GET", "/v0/clusters/c/objects/u", "")

@@ -83,7 +83,8 @@ type EventRetention struct {
 	KeptAfter time.Time `json:"keptAfter"`
 }
 
-// Definition is an object of a cluster, now and before its latest change.
+// Definition is an object of a cluster, now and before the latest change of its spec. The spec is everything but the status and
+// the metadata that controllers write.
 type Definition struct {
 	// Instance is the workload of the object.
 	Instance Instance  `json:"instance"`
@@ -94,11 +95,13 @@ type Definition struct {
 	Version ID `json:"version"`
 	// At is when the API received the current definition.
 	At time.Time `json:"at"`
+	// ChangedAt is when the API first received the current spec, or the deletion. It is absent if an earlier release received it.
+	ChangedAt *time.Time `json:"changedAt,omitempty"`
 	// PreviousAt is when the API received the previous definition.
 	PreviousAt *time.Time `json:"previousAt,omitempty"`
 	// Current is the object as JSON; none if it is deleted.
 	Current json.RawMessage `json:"current,omitempty"`
-	// Previous is the object before its latest change.
+	// Previous is the object before the latest change of its spec, or before its deletion. It is absent if no change is known.
 	Previous json.RawMessage `json:"previous,omitempty"`
 }
 

@@ -37,7 +37,7 @@ func (r *Reconciler) verdict(workload string) verdict {
 // is a transition. A workload that has not been assessed keeps its health.
 func setHealth(status *v1alpha1.ThreeportWorkloadStatus, current v1alpha1.ThreeportWorkloadStatus, v verdict, now time.Time) {
 	status.Health, status.Reason, status.Message = current.Health, current.Reason, current.Message
-	status.HealthSince, status.HealthChange = current.HealthSince, current.HealthChange
+	status.HealthSince, status.NotHealthySince, status.HealthChange = current.HealthSince, current.NotHealthySince, current.HealthChange
 	if v.status == "" {
 		return
 	}
@@ -51,6 +51,12 @@ func setHealth(status *v1alpha1.ThreeportWorkloadStatus, current v1alpha1.Threep
 		at = before.Add(time.Second)
 	}
 	status.HealthSince = &metav1.Time{Time: at}
+	switch statusHealthy {
+	case v.status:
+		status.NotHealthySince = nil
+	case current.Health:
+		status.NotHealthySince = status.HealthSince
+	}
 	status.HealthChange = &v1alpha1.HealthChange{From: current.Health, To: v.status, Reason: v.reason, Message: v.message}
 }
 

@@ -170,7 +170,7 @@ func TestSetHealth(t *testing.T) {
 			verdict: verdict{status: "Down", reason: "Absent", message: "gone"},
 			second:  9,
 			want: v1alpha1.ThreeportWorkloadStatus{
-				Health: "Down", Reason: "Absent", Message: "gone", HealthSince: at(9),
+				Health: "Down", Reason: "Absent", Message: "gone", HealthSince: at(9), NotHealthySince: at(9),
 				HealthChange: &v1alpha1.HealthChange{From: "Healthy", To: "Down", Reason: "Absent", Message: "gone"},
 			},
 		},
@@ -186,14 +186,34 @@ func TestSetHealth(t *testing.T) {
 			current: healthy,
 			verdict: verdict{status: "Down"},
 			second:  5,
-			want:    v1alpha1.ThreeportWorkloadStatus{Health: "Down", HealthSince: at(6), HealthChange: &v1alpha1.HealthChange{From: "Healthy", To: "Down"}},
+			want:    v1alpha1.ThreeportWorkloadStatus{Health: "Down", HealthSince: at(6), NotHealthySince: at(6), HealthChange: &v1alpha1.HealthChange{From: "Healthy", To: "Down"}},
 		},
 		{
 			reason:  "a transition with a clock that is behind",
 			current: healthy,
 			verdict: verdict{status: "Down"},
 			second:  1,
-			want:    v1alpha1.ThreeportWorkloadStatus{Health: "Down", HealthSince: at(6), HealthChange: &v1alpha1.HealthChange{From: "Healthy", To: "Down"}},
+			want:    v1alpha1.ThreeportWorkloadStatus{Health: "Down", HealthSince: at(6), NotHealthySince: at(6), HealthChange: &v1alpha1.HealthChange{From: "Healthy", To: "Down"}},
+		},
+		{
+			reason: "a transition while it is not Healthy",
+			current: v1alpha1.ThreeportWorkloadStatus{
+				Health: "Reconciling", HealthSince: at(5), NotHealthySince: at(5), HealthChange: &v1alpha1.HealthChange{From: "Healthy", To: "Reconciling"},
+			},
+			verdict: verdict{status: "Down"},
+			second:  9,
+			want: v1alpha1.ThreeportWorkloadStatus{
+				Health: "Down", HealthSince: at(9), NotHealthySince: at(5), HealthChange: &v1alpha1.HealthChange{From: "Reconciling", To: "Down"},
+			},
+		},
+		{
+			reason: "a transition to Healthy",
+			current: v1alpha1.ThreeportWorkloadStatus{
+				Health: "Down", HealthSince: at(7), NotHealthySince: at(5), HealthChange: &v1alpha1.HealthChange{From: "Reconciling", To: "Down"},
+			},
+			verdict: verdict{status: "Healthy"},
+			second:  9,
+			want:    v1alpha1.ThreeportWorkloadStatus{Health: "Healthy", HealthSince: at(9), HealthChange: &v1alpha1.HealthChange{From: "Down", To: "Healthy"}},
 		},
 		{
 			reason:  "the current status has no transition",

@@ -64,7 +64,7 @@ func TestMemory_ViewersDoNotReadAnswers(t *testing.T) {
 			INSERT INTO workload_events (id, createdat, updatedat, runtimeeventuid, type, reason, message, timestamp, workloadinstanceid)
 			SELECT i, 1, 1, 'long-' || i, 'Normal', 'R', message, %d, %d FROM n, x`, longText("<", 64<<10), time.Now().UnixMicro(), a.foreign.instance))
 		a.exec(fmt.Sprintf(`INSERT INTO definitions (clusteruid, uid, type, id, kind, name, operation, version, current, previous, at, previousat)
-			SELECT '%s', 'web', 'WorkloadInstance', %d, 'ConfigMap', 'web', 'MODIFIED', 1, x, x, 1, 1
+			SELECT '%s', 'web', 'WorkloadInstance', %d, 'ConfigMap', 'web', 'MODIFIED', 1, x, '{"before":1,' || substr(x, 2), 1, 1
 			FROM (SELECT '{"data":{"text":"' || %s || '"}}' AS x) AS large`, foreignCluster, a.foreign.instance, longText("x", 4<<20-100)))
 		a.start()
 		workload := fmt.Sprintf("/v0/workloads/WorkloadInstance/%d", a.foreign.instance)

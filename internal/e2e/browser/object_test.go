@@ -58,7 +58,8 @@ func TestObjectPanel_OnPhone_ScrollsToDefinition(t *testing.T) {
 	until(t, tab, "document.querySelector('#object-title').innerText === 'Service checkout' && scrollY === 100") // the definition is beside the objects
 }
 
-// The definition has thousands of values; half of them differ, and so do fields that every version changes.
+// The definition has thousands of values. Half of them differ, and so do fields that every version changes, which are not shown.
+// The status changes once more.
 func TestDefinition_LargeDiff_IsCorrect(t *testing.T) {
 	var versions []map[string]any
 	for v := range 2 {
@@ -66,9 +67,12 @@ func TestDefinition_LargeDiff_IsCorrect(t *testing.T) {
 		for i := range 4100 {
 			data[fmt.Sprintf("key-%04d", i)] = fmt.Sprintf("value-%d", i+v*(i%2)*10_000)
 		}
-		versions = append(versions, map[string]any{"kind": "ConfigMap", "data": data, "metadata": map[string]any{
-			"name": "one", "resourceVersion": fmt.Sprint(v), "generation": v,
-		}, "status": map[string]any{"observedGeneration": v}})
+		for state := range 1 + v {
+			versions = append(versions, map[string]any{"kind": "ConfigMap", "data": data, "metadata": map[string]any{
+				"name": "one", "resourceVersion": fmt.Sprint(v + state), "generation": v,
+				"annotations": map[string]any{"deployment.kubernetes.io/revision": fmt.Sprint(v + state)},
+			}, "status": map[string]any{"observedGeneration": v, "state": state}})
+		}
 	}
 	same := map[string]any{"kind": "ConfigMap", "metadata": map[string]any{"name": "one", "generation": 7}}
 	later := map[string]any{"kind": "ConfigMap", "metadata": map[string]any{"name": "one", "generation": 8}}
@@ -80,10 +84,12 @@ func TestDefinition_LargeDiff_IsCorrect(t *testing.T) {
 	tab := openTab(t)
 	visit(t, tab, api.URL+pathOf(instances["one"])+"?tab=changes", "document.querySelector('.diff')")
 	until(t, tab, "document.querySelector('.diff .code-note').innerText.replace(/\\s+/g, ' ') === '+ 2,050 lines added − 2,050 lines removed "+
-		"Not shown: metadata.resourceVersion, metadata.generation, status.observedGeneration'")
-	until(t, tab, "!document.querySelector('.diff-lines').innerText.includes('status')")
+		"Not shown: the status, and metadata of controllers'")
+	until(t, tab, "!/status|metadata/.test(document.querySelector('.diff-lines').innerText)")
+	until(t, tab, "/^Spec changed [\\d:]+ · Last report [\\d:]+$/.test(document.querySelector('.version').innerText)")
 
-	visit(t, tab, api.URL+pathOf(instances["other"])+"?tab=changes", "document.querySelector('#panel-changes').innerText === 'The versions differ in metadata.generation only.'")
+	visit(t, tab, api.URL+pathOf(instances["other"])+"?tab=changes", "document.querySelector('#panel-changes').innerText.startsWith('The spec has not changed since the first report, ')")
+	until(t, tab, "/^Last report [\\d:]+$/.test(document.querySelector('.version').innerText)")
 
 	// A diff of random lists turns one into the other, and a diff of short lists is minimal.
 	wrong := eval[string](t, tab, `(async () => {

@@ -19,7 +19,8 @@ const reportsPerSet = 500
 func Post(ctx context.Context, url string, fleet Fleet) (map[string]threeport.Instance, error) {
 	instances := map[string]threeport.Instance{}
 	for _, cluster := range fleet.Clusters {
-		var before, reports []threeport.Report // two sets, because a set has one version of each key
+		var reports []threeport.Report
+		var before [][]threeport.Report // a set for each version, because a set has one version of each key
 		for _, w := range cluster.Workloads {
 			instance, err := register(ctx, url, w)
 			if err != nil {
@@ -28,11 +29,16 @@ func Post(ctx context.Context, url string, fleet Fleet) (map[string]threeport.In
 			if _, ok := instances[w.Name]; !ok {
 				instances[w.Name] = instance
 			}
-			before = append(before, w.earlierReports(instance)...)
+			for i, report := range w.earlierReports(instance) {
+				if i == len(before) {
+					before = append(before, nil)
+				}
+				before[i] = append(before[i], report)
+			}
 			reports = append(reports, w.Reports(instance, threeport.ID(cluster.Agent.Time.UnixMicro()))...)
 		}
-		if len(before) > 0 {
-			if err := SendReports(ctx, url, threeport.ReportSet{Agent: cluster.Agent, Reports: before}); err != nil {
+		for _, versions := range before {
+			if err := SendReports(ctx, url, threeport.ReportSet{Agent: cluster.Agent, Reports: versions}); err != nil {
 				return nil, err
 			}
 		}

@@ -91,6 +91,26 @@ func TestTimeline_Updates_KeepPosition(t *testing.T) {
 	until(t, tab, "document.querySelector('.band [data-status=Error]')") // the delayed drawing follows
 }
 
+// The workload is Down for 23 minutes. It was last Healthy 27 minutes ago, according to its Events.
+func TestWorkloadPage_NotHealthySince_IsFirstTransitionFromHealthy(t *testing.T) {
+	now := time.Now()
+	api, instances := startAPI(t, neverOffline, Sample(now))
+	tab := openTab(t)
+	visit(t, tab, api.URL+pathOf(instances[Checkout]), eventsShown)
+	const fact = "document.querySelector('.facts [data-key=Since] dd')"
+	until(t, tab, fact+".innerText.includes(' (not Healthy since ')")
+	for i, minutes := range []int{23, 27} {
+		at := eval[float64](t, tab, fmt.Sprintf("Date.parse(%s.querySelectorAll('time')[%d].dateTime)", fact, i))
+		if want := now.Add(-time.Duration(minutes) * time.Minute); time.UnixMilli(int64(at)).Sub(want).Abs() > time.Second {
+			t.Errorf("time %d is %s, want %s", i, time.UnixMilli(int64(at)), want)
+		}
+	}
+	visit(t, tab, api.URL+pathOf(instances["ledger"]), "document.querySelector('.event-list, .happened .code-note')?.innerText && "+fact)
+	if text := eval[string](t, tab, fact+".innerText"); strings.Contains(text, "not Healthy") {
+		t.Errorf("a workload without Events shows %q", text)
+	}
+}
+
 // The pointer shows one exact time, and a button shows all. So times need not take the focus by Tab.
 func TestTimeline_ExactTimes_AreShown(t *testing.T) {
 	api, instances := startAPI(t, neverOffline, Sample(time.Now()))

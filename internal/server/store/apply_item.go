@@ -31,6 +31,8 @@ type item struct {
 	version  int64
 	// definition is canonical JSON; empty for none.
 	definition string
+	// specDigest is the digest of the definition; empty for none.
+	specDigest string
 	result     *threeport.ReportAnswer
 }
 
@@ -71,7 +73,7 @@ func (i *item) validate() error {
 	if err != nil || doc[0] != '{' {
 		return &FieldError{"operation.definition", "a JSON object whose strings have no NUL"}
 	}
-	i.definition = doc
+	i.definition, i.specDigest = doc, specDigest(doc)
 	return nil
 }
 

@@ -35,8 +35,12 @@ type definition struct {
 	stored storedDefinition
 }
 
-// storedDefinition has the version of a definition, and the sizes of its documents in bytes.
-type storedDefinition struct{ version, current, previous int64 }
+// storedDefinition has the version of a definition, the digest of its spec, and the sizes of its documents in bytes.
+type storedDefinition struct {
+	version           int64
+	specDigest        string
+	current, previous int64
+}
 
 // applyOperations applies the operations that are newer than the stored state, separately to the object's definition
 // and to the v0 resource row. The late deletion of an object may apply to its definition only, because the row already
@@ -116,11 +120,18 @@ func (d *definition) apply(i *item) {
 	d.objectState, d.owner, d.item = d.after(i), i.instance, i
 }
 
+// changesSpec reports whether the operation deletes the object, or its definition has another spec than the stored one. Only
+// then the stored definition becomes the previous one.
+func (d *definition) changesSpec(i *item) bool {
+	after := d.after(i)
+	return after.deleted || after.version != d.stored.version && i.specDigest != d.stored.specDigest
+}
+
 // bytesAfter is the size of the row that writeDefinitions stores for the operation.
 func (d *definition) bytesAfter(i *item) int64 {
-	previous := d.stored.current
-	if after := d.after(i); after.version == d.stored.version && !after.deleted {
-		previous = d.stored.previous
+	previous := d.stored.previous
+	if d.changesSpec(i) {
+		previous = d.stored.current
 	}
 	return objectRefBytes(&i.Operation.Object) + int64(len(i.Operation.Operation)+len(i.definition)) + previous
 }
@@ -152,19 +163,38 @@ func (a *applyTx) readDefinitions(ctx context.Context, items []*item) (map[strin
 	found := make(map[string]*definition, len(items))
 	err := a.exec(ctx, bulk{
 		"SELECT d.uid, d.version, d.deleted, d.type, d.id, d.resourceinstanceid, " + definitionBytesSQL + ", " +
-			"COALESCE(octet_length(d.current), 0), COALESCE(octet_length(d.previous), 0) FROM x CROSS JOIN definitions d WHERE d.clusteruid = ? AND d.uid = x.uid",
+			"COALESCE(d.specdigest, ''), COALESCE(octet_length(d.current), 0), COALESCE(octet_length(d.previous), 0) FROM x CROSS JOIN definitions d WHERE d.clusteruid = ? AND d.uid = x.uid",
 		[]column{texts("uid", items, func(i *item) string { return i.Operation.Object.UID })},
 		len(items),
 		[]any{a.agent.ClusterUID},
 	}, func(scan scanner) error {
 		var uid string
 		var d definition
-		err := scan(&uid, &d.version, &d.deleted, &d.owner.kind, &d.owner.id, &d.resource, &d.bytes, &d.stored.current, &d.stored.previous)
+		err := scan(&uid, &d.version, &d.deleted, &d.owner.kind, &d.owner.id, &d.resource, &d.bytes,
+			&d.stored.specDigest, &d.stored.current, &d.stored.previous)
 		d.stored.version = d.version
 		found[uid] = &d
 		return err
 	})
-	return found, err
+	if err != nil {
+		return nil, err
+	}
+	for uid, d := range found {
+		if d.stored.specDigest == "" && d.stored.current > 0 { // stored before there were digests
+			if d.stored.specDigest, err = a.storedSpecDigest(ctx, uid); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return found, nil
+}
+
+// storedSpecDigest computes the digest of a stored definition.
+func (a *applyTx) storedSpecDigest(ctx context.Context, uid string) (string, error) {
+	const query = "SELECT current FROM definitions WHERE clusteruid = ? AND uid = ?"
+	var current string
+	err := a.tx.QueryRowContext(ctx, a.store.dialect.rebind(query), a.agent.ClusterUID, uid).Scan(&current)
+	return specDigest(current), err
 }
 
 // writeDefinitions writes the changed definitions, each once.
@@ -180,17 +210,18 @@ func (a *applyTx) writeDefinitions(ctx context.Context, definitions map[string]*
 	}
 	return a.exec(ctx, bulk{
 		`INSERT INTO definitions (clusteruid, uid, type, id, apigroup, apiversion, kind, namespace, name, resourceinstanceid,
-			operation, version, deleted, current, at, goneat)
+			operation, version, deleted, current, specdigest, at, changedat, goneat)
 		SELECT CAST(? AS TEXT), x.uid, x.type, x.id, x.apigroup, x.apiversion, x.kind, x.namespace, x.name, x.resourceinstanceid,
-			x.operation, x.version, x.deleted, x.current, CAST(? AS BIGINT), x.goneat
+			x.operation, x.version, x.deleted, x.current, x.specdigest, CAST(? AS BIGINT), x.changedat, x.goneat
 		FROM x WHERE TRUE
 		ON CONFLICT (clusteruid, uid) DO UPDATE SET type = excluded.type, id = excluded.id,
 			apigroup = excluded.apigroup, apiversion = excluded.apiversion, kind = excluded.kind, namespace = excluded.namespace,
 			name = excluded.name, resourceinstanceid = excluded.resourceinstanceid, operation = excluded.operation,
 			version = excluded.version, deleted = excluded.deleted,
-			previous = CASE WHEN definitions.version = excluded.version AND NOT excluded.deleted THEN definitions.previous ELSE definitions.current END,
-			previousat = CASE WHEN definitions.version = excluded.version AND NOT excluded.deleted THEN definitions.previousat ELSE definitions.at END,
-			current = excluded.current, at = excluded.at, goneat = excluded.goneat`,
+			previous = CASE WHEN excluded.changedat IS NULL THEN definitions.previous ELSE definitions.current END,
+			previousat = CASE WHEN excluded.changedat IS NULL THEN definitions.previousat ELSE definitions.at END,
+			current = excluded.current, specdigest = excluded.specdigest, at = excluded.at,
+			changedat = COALESCE(excluded.changedat, definitions.changedat), goneat = excluded.goneat`,
 		[]column{
 			texts("uid", written, object(func(o *threeport.ObjectRef) string { return o.UID })),
 			texts("type", written, func(d *definition) string { return d.owner.kind }),
@@ -205,6 +236,13 @@ func (a *applyTx) writeDefinitions(ctx context.Context, definitions map[string]*
 			integers("version", written, func(d *definition) int64 { return d.version }),
 			booleans("deleted", written, func(d *definition) bool { return d.deleted }),
 			optionalTexts("current", written, func(d *definition) *string { return d.item.definitionOrNil() }),
+			texts("specdigest", written, func(d *definition) string { return d.item.specDigest }),
+			optionalIntegers("changedat", written, func(d *definition) *int64 {
+				if !d.changesSpec(d.item) {
+					return nil
+				}
+				return &a.now
+			}),
 			optionalIntegers("goneat", written, func(d *definition) *int64 {
 				if !d.deleted {
 					return nil

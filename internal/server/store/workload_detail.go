@@ -136,10 +136,11 @@ func (s *Store) DefinitionSize(ctx context.Context, clusterUID, uid string) (int
 	return size, nil
 }
 
-const definitionQuery = "SELECT type, id, apigroup, apiversion, kind, namespace, name, uid, operation, version, at, previousat, current, previous " +
+const definitionQuery = "SELECT type, id, apigroup, apiversion, kind, namespace, name, uid, operation, version, at, changedat, previousat, current, previous " +
 	"FROM definitions WHERE clusteruid = ? AND uid = ?"
 
-// Definition returns the last reported definition of an object, or [ErrNotFound] if there is none.
+// Definition returns the last reported definition of an object, or [ErrNotFound] if there is none. Earlier releases stored previous
+// definitions that differ in the status only. They are not returned.
 func (s *Store) Definition(ctx context.Context, clusterUID, uid string) (threeport.Definition, error) {
 	if !storable(clusterUID, uid) {
 		return threeport.Definition{}, fmt.Errorf("read definition: %w", ErrNotFound)
@@ -155,14 +156,17 @@ func scanDefinition(scan scanner) (threeport.Definition, error) {
 	var (
 		d                 threeport.Definition
 		id, version, at   int64
+		changedAt         sql.NullInt64
 		previousAt        sql.NullInt64
 		current, previous sql.NullString
 	)
 	err := scan(&d.Instance.Type, &id, &d.Object.Group, &d.Object.Version, &d.Object.Kind, &d.Object.Namespace, &d.Object.Name, &d.Object.UID,
-		&d.Operation, &version, &at, &previousAt, &current, &previous)
+		&d.Operation, &version, &at, &changedAt, &previousAt, &current, &previous)
 	d.Instance.ID, d.Version = threeport.ID(id), threeport.ID(version)
-	d.At, d.PreviousAt = fromMicros(at), optionalTime(previousAt)
-	d.Current, d.Previous = document(current), document(previous)
+	d.At, d.ChangedAt, d.Current = fromMicros(at), optionalTime(changedAt), document(current)
+	if !current.Valid || specDigest(current.String) != specDigest(previous.String) {
+		d.PreviousAt, d.Previous = optionalTime(previousAt), document(previous)
+	}
 	return d, err
 }
 

@@ -216,3 +216,54 @@ func TestClusters_SortsAndCounts(t *testing.T) {
 		}
 	})
 }
+
+// Definitions of earlier releases have no digest. Their previous version may differ in the status only.
+func TestDefinition_OfEarlierRelease_ShowsNoStatusChange(t *testing.T) {
+	forEachDatabase(t, func(t *testing.T, s *Store) {
+		t.Helper()
+		w := newWorld(t, s)
+		insert := func(uid, current, previous string) {
+			t.Helper()
+			mustExec(t, s, `INSERT INTO definitions (clusteruid, uid, type, id, apigroup, apiversion, kind, namespace, name, operation, version, current, previous, at, previousat)
+				VALUES ('one', ?, ?, ?, 'apps', 'v1', 'Deployment', 'default', 'web', 'MODIFIED', 5, ?, ?, ?, ?)`,
+				uid, helm, int64(w.helm.ID), current, previous, noon.UnixMicro(), noon.UnixMicro()-1)
+		}
+		insert("status", `{"spec":1,"status":2}`, `{"spec":1,"status":1}`)
+		insert("spec", `{"spec":2,"status":2}`, `{"spec":1,"status":1}`)
+		expectDefinition := func(uid, want string, changeKnown bool) {
+			t.Helper()
+			d, err := s.Definition(t.Context(), "one", uid)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := fmt.Sprintf("%s < %s", d.Current, d.Previous); got != want || (d.PreviousAt != nil) != (d.Previous != nil) || (d.ChangedAt != nil) != changeKnown {
+				t.Errorf("%s: the definition is %s, previous at %v, changed at %v; want %s with a time of the change: %t",
+					uid, got, d.PreviousAt, d.ChangedAt, want, changeKnown)
+			}
+		}
+		expectDefinition("status", `{"spec":1,"status":2} < `, false)
+		expectDefinition("spec", `{"spec":2,"status":2} < {"spec":1,"status":1}`, false)
+
+		report := func(uid, definition string, version int64) {
+			t.Helper()
+			one := operationOf(w.helm, 0, uid, threeport.OperationModified, version)
+			one.Operation.Definition = json.RawMessage(definition)
+			expect(t, apply(t, s, "one", one), "updated")
+		}
+		for _, uid := range []string{"status", "spec"} { // the first report after the upgrade changes the status
+			d, err := s.Definition(t.Context(), "one", uid)
+			if err != nil {
+				t.Fatal(err)
+			}
+			report(uid, strings.Replace(string(d.Current), `"status":2`, `"status":3`, 1), 6)
+		}
+		expectDefinition("status", `{"spec":1,"status":3} < `, false)
+		expectDefinition("spec", `{"spec":2,"status":3} < {"spec":1,"status":1}`, false)
+		report("status", `{"spec":2,"status":3}`, 7)
+		expectDefinition("status", `{"spec":2,"status":3} < {"spec":1,"status":3}`, true)
+
+		insert("other", `{"spec":1,"status":2}`, `{"spec":1,"status":1}`)
+		report("other", `{"spec":2,"status":2}`, 6) // the first report after the upgrade changes the spec
+		expectDefinition("other", `{"spec":2,"status":2} < {"spec":1,"status":2}`, true)
+	})
+}

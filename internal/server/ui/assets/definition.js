@@ -108,7 +108,7 @@ export class ObjectPanel {
     patch(this.#note, this.#noteOf(definition));
     this.#frame.hidden = !definition;
     if (!definition) return;
-    patch(this.#version, operationWord(definition.operation), ' ', stamp(definition.at), definition.previousAt && h('span', {}, ' (previous version ', stamp(definition.previousAt), ')'));
+    patch(this.#version, versionText(definition));
     this.#frame.dataset.version = definition.version;
     const name = this.#panels.definition.hidden ? 'changes' : 'definition';
     if (this.#drawn[name] === definition) return; // keeps the scroll position and the folds
@@ -147,15 +147,16 @@ export class ObjectPanel {
   }
 }
 
-function changes({ previous, current }) {
-  if (!previous) return h('p', { class: 'code-note' }, 'This is the first version. There is no earlier version to compare.');
-  return diffList(previous, current ?? {});
+function changes({ previous, current, changedAt }) {
+  if (previous) return diffList(previous, current ?? {});
+  return h('p', { class: 'code-note' }, changedAt ? ['The spec has not changed since the first report, ', stamp(changedAt), '.'] : 'No change of the spec is known.');
 }
 
-const OPERATIONS = { ADDED: 'Added', MODIFIED: 'Changed', DELETED: 'Deleted' };
-
-function operationWord(operation) {
-  return OPERATIONS[operation] ?? isolated(operation);
+// versionText says when the spec changed, which is unknown if an earlier release received the change.
+function versionText({ operation, at, changedAt, previousAt }) {
+  if (operation === 'DELETED') return ['Deleted ', stamp(at)];
+  const changed = previousAt && ['Spec changed ', changedAt ? stamp(changedAt) : ['after ', stamp(previousAt)], ' · '];
+  return [changed, 'Last report ', stamp(at)];
 }
 
 function facts(o) {

@@ -1,4 +1,4 @@
-// The difference between two versions of an object, also for screen readers.
+// The difference between two versions of an object's spec, also for screen readers.
 
 import { h } from './dom.js';
 import { diff, hunks } from './diff.js';
@@ -7,34 +7,33 @@ import { lineText, yamlLines } from './yaml.js';
 
 const MAX_LINES = 3000; // to draw
 
-// Fields that change with every change.
-const VOLATILE_FIELDS = [['metadata', 'resourceVersion'], ['metadata', 'generation'], ['status', 'observedGeneration']];
+// Prefixes of annotations that controllers write. spec_digest.go of package store has the same list.
+const CONTROLLER_ANNOTATIONS = [
+  'autoscaling.alpha.kubernetes.io/', 'control-plane.alpha.kubernetes.io/', 'deployment.kubernetes.io/',
+  'deprecated.daemonset.template.generation', 'endpoints.kubernetes.io/', 'pv.kubernetes.io/', 'volume.kubernetes.io/',
+];
 
-/** diffList shows the difference of two versions. */
+/** diffList shows the difference of the specs of two versions, which the control plane found to be different. */
 export function diffList(previous, current) {
-  const left = VOLATILE_FIELDS.filter((path) => JSON.stringify(at(previous, path)) !== JSON.stringify(at(current, path))).map((path) => path.join('.'));
-  const [before, after] = [previous, current].map((version) => yamlLines(VOLATILE_FIELDS.reduce(without, version)).map(lineText));
+  const [before, after] = [previous, current].map((version) => yamlLines(specOf(version)).map(lineText));
   const changes = diff(before, after);
   const [added, removed] = ['+', '-'].map((sign) => changes.filter((change) => change.sign === sign).length);
-  if (added + removed === 0) return h('p', { class: 'code-note' }, left.length ? `The versions differ in ${left.join(', ')} only.` : 'The versions are equal.');
+  if (added + removed === 0) return h('p', { class: 'code-note' }, 'The versions differ in redacted values only.');
   const parts = hunks(changes);
   return h('div', { class: 'diff' },
     h('p', { class: 'code-note' }, h('span', { class: 'plus' }, `+ ${many(added, 'line')} added`), ' ', h('span', { class: 'minus' }, `− ${many(removed, 'line')} removed`), ' ',
-      left.length > 0 && h('span', { class: 'left-out' }, `Not shown: ${left.join(', ')}`)),
+      h('span', { class: 'left-out' }, 'Not shown: the status, and metadata of controllers')),
     h('div', { class: 'code', tabindex: '0', role: 'region', 'aria-label': 'Changes' },
       h('div', { class: 'diff-lines' }, parts.slice(0, MAX_LINES).map(line), parts.length > MAX_LINES && h('p', { class: 'skipped' }, `… and ${many(parts.length - MAX_LINES, 'line')} more`))));
 }
 
-function at(value, path) {
-  return path.reduce((inner, key) => inner?.[key], value);
-}
-
-// without is a value without the field at a path, and without parents that become empty.
-function without(value, [key, ...rest]) {
-  if (value?.[key] === undefined) return value;
-  const { [key]: inner, ...others } = value;
-  const less = rest.length ? without(inner, rest) : undefined;
-  return less === undefined || (less !== inner && Object.keys(less).length === 0) ? others : { ...others, [key]: less };
+// specOf is a version without its status, and without the metadata that controllers write.
+function specOf(version) {
+  const { status, metadata, ...spec } = version;
+  const { labels, annotations } = metadata ?? {};
+  const kept = Object.entries(annotations ?? {}).filter(([name]) => !CONTROLLER_ANNOTATIONS.some((prefix) => name.startsWith(prefix)));
+  const written = { ...(labels && { labels }), ...(kept.length > 0 && { annotations: Object.fromEntries(kept) }) };
+  return Object.keys(written).length > 0 ? { ...spec, metadata: written } : spec;
 }
 
 function line({ sign, line: text, skipped }) {

@@ -16,6 +16,22 @@ export function changeOf({ reason }) {
   return STATUSES.includes(word) ? word : '';
 }
 
+/**
+ * notHealthySince is when a workload was last Healthy, by its Events, newest first. It is empty if that is unknown, or is the time
+ * of the last change. The Events of several ThreeportWorkloads are not compared.
+ */
+export function notHealthySince(items, status) {
+  const [latest, ...earlier] = items.filter(changeOf);
+  if (!latest || changeOf(latest) !== status) return '';
+  let began = '';
+  for (const event of earlier) {
+    if (event.involved?.uid !== latest.involved?.uid) return '';
+    if (changeOf(event) === 'Healthy') return began;
+    began = event.time;
+  }
+  return '';
+}
+
 /** Events dispatches `change` when its items or its state change. */
 export class Events extends EventTarget {
   items = []; // newest first, each with `at`, its time in milliseconds since 1970

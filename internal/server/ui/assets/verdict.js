@@ -5,8 +5,8 @@ import { causes, known, sinceOf, typeName, fallbackCause } from './status.js';
 import { count, long, many, isolated } from './text.js';
 import { durationText, sinceStamp, stamp } from './time.js';
 
-/** verdict is the header of a workload's page. */
-export function verdict(workload) {
+/** verdict is the header of a workload's page. `began` is when it was last Healthy; empty if unknown or the same as its since. */
+export function verdict(workload, began = '') {
   const status = known(workload.status);
   const since = sinceOf(workload);
   return h('section', { class: 'verdict', 'data-status': status, 'aria-labelledby': 'name' },
@@ -15,7 +15,7 @@ export function verdict(workload) {
       workload.type === 'HelmWorkloadInstance' && h('span', { class: 'tag' }, 'Helm')),
     h('div', { class: 'verdict-status' }, icon(status, 'large'), h('p', { class: 'status-word' }, status, since && h('span', { class: 'for' }, ' for ', sinceStamp(since)))),
     cause(workload),
-    facts(workload),
+    facts(workload, began),
     notices(workload));
 }
 
@@ -55,11 +55,11 @@ function causeChain(workload) {
   return h('ol', { class: 'cause-why', 'aria-label': 'Because' }, links.slice(0, ENDS).map(item), rest, links.slice(-ENDS).map(item));
 }
 
-function facts(workload) {
+function facts(workload, began) {
   const fact = (name, ...value) => h('div', { 'data-key': name }, h('dt', {}, name), h('dd', {}, ...value));
   return h('dl', { class: 'facts' },
     workload.silent && fact('Unknown since', workload.heardAt ? stamp(workload.heardAt) : 'unknown'),
-    (!workload.silent || workload.said) && fact(workload.silent ? `Was ${known(workload.said)} since` : 'Since', workload.since ? stamp(workload.since) : 'unknown'),
+    (!workload.silent || workload.said) && fact(workload.silent ? `Was ${known(workload.said)} since` : 'Since', workload.since ? stamp(workload.since) : 'unknown', began && [' (not Healthy since ', stamp(began), ')']),
     workload.reason && fact(workload.silent ? 'Last reason' : 'Reason', isolated(workload.reason)),
     fact('Cluster', workload.clusterName || workload.clusterUID ? isolated(workload.clusterName || workload.clusterUID) : 'unknown'),
     fact('Report delay', delay(workload)),

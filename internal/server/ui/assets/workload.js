@@ -5,7 +5,7 @@ import { announce, fill, h, patch } from './dom.js';
 import { ObjectPanel, TABS } from './definition.js';
 import { EventList } from './eventlist.js';
 import { EventFilter } from './eventfilter.js';
-import { Events, changeOf } from './events.js';
+import { Events, changeOf, notHealthySince } from './events.js';
 import { listAddress } from './home.js';
 import { objectKey } from './objects.js';
 import { retryNow, problemText, isTemporary, retry } from './retry.js';
@@ -127,7 +127,7 @@ export class WorkloadPage {
     shown.note.hidden = true;
     document.title = plain(`${known(detail.workload.status)}: ${detail.workload.name}`);
     patch(document.getElementById('crumbs'), h('a', { href: listAddress() }, 'Workloads'), h('span', { 'aria-hidden': 'true' }, '/'), h('span', { 'aria-current': 'page' }, isolated(detail.workload.name)));
-    patch(shown.top, verdict(detail.workload));
+    this.#drawVerdict();
     if (before && before !== detail.workload.status) announce(`The workload is ${known(detail.workload.status)}`);
     this.#drawObjects();
     this.#drawEvents();
@@ -161,7 +161,7 @@ export class WorkloadPage {
     shown.filter = new EventFilter(() => { setParams(shown.filter.params); this.#drawEvents(); });
     shown.timeline = new Timeline({ show: (events, total) => shown.list.show(events, total), pick: (events) => shown.list.pick(events), write: setParams });
     for (const part of [shown.filter, shown.timeline]) part.read(new URLSearchParams(location.search));
-    shown.events.addEventListener('change', () => this.#drawEvents());
+    shown.events.addEventListener('change', () => { this.#drawVerdict(); this.#drawEvents(); });
     shown.note = h('p', { class: 'note', hidden: true, role: 'status' });
     shown.top = h('div', { class: 'top' });
     shown.treeNote = h('p', { class: 'section-note' });
@@ -182,6 +182,11 @@ export class WorkloadPage {
     announce(`${plain(`${object.object.kind} ${object.object.name}`)} is shown`);
     if (panel.element.getBoundingClientRect().top < tree.element.getBoundingClientRect().bottom) return; // the panel is beside the tree
     panel.element.scrollIntoView();
+  }
+
+  #drawVerdict() {
+    const { detail: { workload }, events, top } = this.#shown;
+    patch(top, verdict(workload, notHealthySince(events.items, workload.status)));
   }
 
   #drawObjects() {
