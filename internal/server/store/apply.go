@@ -63,6 +63,7 @@ func (s *Store) applyItems(ctx context.Context, agent *setSender, items []*item)
 	case err == nil:
 		agent.claimed = append(agent.claimed, applied.claimed...)
 		s.eventGrowth.add(applied.newEvents)
+		s.overQuota.Add(float64(applied.overQuota))
 		return s.prepared.prepare(ctx, s.write)
 	case !isRejectedData(err) || len(items) == 0: // only the heartbeat was written
 		return err
@@ -107,6 +108,8 @@ type applyTx struct {
 	// wasSilent reports whether the cluster was marked as silent.
 	wasSilent bool
 	stored    storedBytes
+	// overQuota counts the reports that were rejected because of the quota.
+	overQuota int
 	workloads map[instanceKey]*workloadState
 	resources map[int64]*resourceRow
 	// newEvents counts the added Events by workload.

@@ -65,7 +65,7 @@ func (a *applyTx) applyOperations(ctx context.Context) error {
 		}
 		stored, takesDefinition := d.version, d.takes(one)
 		if takesDefinition && !a.reserve(d.bytesAfter(one)-d.bytes) {
-			one.reject(threeport.ProblemInvalid, "operation: "+a.quotaDetail())
+			a.rejectOverQuota(one, "operation")
 			continue
 		}
 		if takesDefinition {

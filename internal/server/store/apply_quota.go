@@ -50,6 +50,12 @@ func (a *applyTx) reserve(bytes int64) bool {
 	return true
 }
 
+// rejectOverQuota rejects a report that needs more space than the cluster has left. member is the part of the report.
+func (a *applyTx) rejectOverQuota(one *item, member string) {
+	a.overQuota++
+	one.reject(threeport.ProblemInvalid, member+": "+a.quotaDetail())
+}
+
 func (a *applyTx) quotaDetail() string {
 	return fmt.Sprintf("the definitions and objects of a cluster, with the deleted ones, have at most %d bytes together: see --max-cluster-bytes", a.store.config.ClusterBytes)
 }

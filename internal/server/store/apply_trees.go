@@ -70,7 +70,7 @@ func (a *applyTx) applyTrees(ctx context.Context) error {
 func (a *applyTx) applyTree(to *treeChanges, one *item, w *workloadState, present map[string]*threeport.TreeObject) {
 	changes := diffTree(one.instance, a.storedObjects(one), present)
 	if !a.reserve(changes.growth(present)) {
-		one.reject(threeport.ProblemInvalid, "tree: "+a.quotaDetail())
+		a.rejectOverQuota(one, "tree")
 		return
 	}
 	if w.treeVersion == 0 {

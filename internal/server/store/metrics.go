@@ -12,9 +12,9 @@ import (
 // fleetTimeout limits the database queries of a scrape.
 const fleetTimeout = 2 * time.Second
 
-// Collectors returns the metrics of the connection pools, and of clusters and workloads.
+// Collectors returns the metrics of the connection pools, of clusters and workloads, and of rejected reports.
 func (s *Store) Collectors() []prometheus.Collector {
-	found := []prometheus.Collector{collectors.NewDBStatsCollector(s.write, "write"), newFleetCollector(s)}
+	found := []prometheus.Collector{collectors.NewDBStatsCollector(s.write, "write"), newFleetCollector(s), s.overQuota}
 	for _, pool := range []struct {
 		name string
 		*readPool
@@ -29,8 +29,8 @@ func (s *Store) Collectors() []prometheus.Collector {
 // fleetCollector reads the metrics of clusters and workloads from the database at each scrape, so all replicas report
 // the same. If the database does not answer, only these metrics are missing.
 type fleetCollector struct {
-	store                                   *Store
-	clusters, workloads, delay, deadLetters *prometheus.Desc
+	store                                                                *Store
+	clusters, workloads, delay, deadLetters, storedBytes, maxStoredBytes *prometheus.Desc
 }
 
 func newFleetCollector(s *Store) *fleetCollector {
@@ -43,12 +43,22 @@ func newFleetCollector(s *Store) *fleetCollector {
 			"Age of the oldest undelivered report, as agents reported it last; the maximum over reporting clusters.", nil, nil),
 		deadLetters: prometheus.NewDesc("controlplane_agent_dead_letters",
 			"Rejected reports that agents keep, as they reported last.", nil, nil),
+		storedBytes: prometheus.NewDesc("controlplane_cluster_stored_bytes",
+			"Size of the definitions and objects of a cluster, for the 100 clusters that store most.", []string{"cluster"}, nil),
+		maxStoredBytes: prometheus.NewDesc("controlplane_cluster_stored_bytes_limit",
+			"Maximum size of the definitions and objects of one cluster (--max-cluster-bytes).", nil, nil),
 	}
+}
+
+func newOverQuotaCounter() prometheus.Counter {
+	return prometheus.NewCounter(prometheus.CounterOpts{
+		Name: "controlplane_quota_rejected_reports_total", Help: "Reports that were rejected because of --max-cluster-bytes.",
+	})
 }
 
 // Describe implements prometheus.Collector.
 func (f *fleetCollector) Describe(to chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{f.clusters, f.workloads, f.delay, f.deadLetters} {
+	for _, d := range []*prometheus.Desc{f.clusters, f.workloads, f.delay, f.deadLetters, f.storedBytes, f.maxStoredBytes} {
 		to <- d
 	}
 }
@@ -58,7 +68,7 @@ func (f *fleetCollector) Collect(to chan<- prometheus.Metric) {
 	ctx, cancel := context.WithTimeout(context.Background(), fleetTimeout) // Collect has no context parameter
 	defer cancel()
 	for desc, collected := range map[*prometheus.Desc]func(context.Context, chan<- prometheus.Metric) error{
-		f.clusters: f.collectClusters, f.workloads: f.collectWorkloads,
+		f.clusters: f.collectClusters, f.workloads: f.collectWorkloads, f.storedBytes: f.collectStoredBytes,
 	} {
 		if err := collected(ctx, to); err != nil {
 			to <- prometheus.NewInvalidMetric(desc, err)
@@ -104,5 +114,30 @@ func (f *fleetCollector) collectClusters(ctx context.Context, to chan<- promethe
 	}
 	to <- prometheus.MustNewConstMetric(f.delay, prometheus.GaugeValue, states["reporting"].longestDelay)
 	to <- prometheus.MustNewConstMetric(f.deadLetters, prometheus.GaugeValue, deadLetters)
+	return nil
+}
+
+// maxClusterLabels limits the time series with a cluster as label.
+const maxClusterLabels = 100
+
+// clusterStoredBytes is the size of a cluster's definitions and objects.
+type clusterStoredBytes struct {
+	uid   string
+	bytes float64
+}
+
+func (f *fleetCollector) collectStoredBytes(ctx context.Context, to chan<- prometheus.Metric) error {
+	to <- prometheus.MustNewConstMetric(f.maxStoredBytes, prometheus.GaugeValue, float64(f.store.config.ClusterBytes))
+	found, err := collect(ctx, f.store.read, "SELECT uid, storedbytes FROM clusters ORDER BY storedbytes DESC, uid LIMIT ?",
+		[]any{maxClusterLabels}, func(scan scanner) (c clusterStoredBytes, err error) {
+			err = scan(&c.uid, &c.bytes)
+			return c, err
+		})
+	if err != nil {
+		return fmt.Errorf("read stored bytes: %w", err)
+	}
+	for _, c := range found {
+		to <- prometheus.MustNewConstMetric(f.storedBytes, prometheus.GaugeValue, c.bytes, c.uid)
+	}
 	return nil
 }

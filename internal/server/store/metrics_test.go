@@ -44,7 +44,7 @@ func TestFleetCollector_Metrics(t *testing.T) {
 		want := map[string]float64{
 			"clusters reporting": 0, "clusters silent": 0, "clusters v0": 0, "agent_delay_seconds": 0, "agent_dead_letters": 0,
 			"workloads Down": 0, "workloads Error": 0, "workloads Unhealthy": 0, "workloads Unknown": 0, "workloads Reconciling": 0,
-			"workloads Healthy": 0,
+			"workloads Healthy": 0, "cluster_stored_bytes_limit": DefaultClusterBytes, "quota_rejected_reports_total": 0,
 		}
 		if got := fleetMetrics(t, s); !maps.Equal(got, want) {
 			t.Errorf("empty: got %v, want %v", got, want)
@@ -69,9 +69,32 @@ func TestFleetCollector_Metrics(t *testing.T) {
 		maps.Copy(want, map[string]float64{
 			"clusters reporting": 2, "clusters silent": 1, "clusters v0": 1, "agent_delay_seconds": 7, "agent_dead_letters": 1.5 * math.MaxInt64,
 			"workloads Error": 1, "workloads Unknown": 1, "workloads Healthy": 1,
+			"cluster_stored_bytes reporting": 0, "cluster_stored_bytes late": 0, "cluster_stored_bytes mute": 0, "cluster_stored_bytes old": 0,
 		})
 		if got := fleetMetrics(t, s); !maps.Equal(got, want) {
 			t.Errorf("got %s\nwant %s", fmt.Sprint(got), fmt.Sprint(want))
+		}
+	})
+}
+
+// The label is bounded, and never lacks the cluster that stores most.
+func TestFleetCollector_ManyClusters_HasTheLargest(t *testing.T) {
+	forEachDatabase(t, func(t *testing.T, s *Store) {
+		t.Helper()
+		w := newWorld(t, s)
+		for i := range maxClusterLabels {
+			apply(t, s, fmt.Sprintf("cluster-%03d", i))
+		}
+		apply(t, s, "last", operationOf(w.helm, 0, "a", threeport.OperationAdded, 1))
+		clusters := 0
+		found := fleetMetrics(t, s)
+		for name := range found {
+			if strings.HasPrefix(name, "cluster_stored_bytes ") {
+				clusters++
+			}
+		}
+		if clusters != maxClusterLabels || found["cluster_stored_bytes last"] == 0 {
+			t.Errorf("%d clusters, the last one with %v bytes, want %d and its bytes", clusters, found["cluster_stored_bytes last"], maxClusterLabels)
 		}
 	})
 }

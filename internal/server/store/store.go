@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/prometheus/client_golang/prometheus"
 	_ "modernc.org/sqlite" // registers the driver
 )
 
@@ -17,6 +18,8 @@ type Store struct {
 	feed        *feed
 	eventGrowth eventGrowth
 	applying    clusterQueue
+	// overQuota counts the reports that this process rejected because of a cluster's quota.
+	overQuota prometheus.Counter
 }
 
 // Open opens a database and migrates its schema. It creates a missing file, but not its directory. The caller must
@@ -26,7 +29,7 @@ func Open(ctx context.Context, config Config) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{database: db, feed: newFeed(db)}
+	s := &Store{database: db, feed: newFeed(db), overQuota: newOverQuotaCounter()}
 	db.committed = s.feed.signal
 	if err := s.prepareResources(ctx); err != nil {
 		return nil, errors.Join(fmt.Errorf("open database %q: %w", db.config.name(), err), db.Close())
