@@ -35,12 +35,30 @@ func TestReconcile_UnchangedStatus_IsConfirmed(t *testing.T) {
 	}
 }
 
+// The CRD of an earlier version has no fields for the confirmation, so the API server drops them.
+func TestReconcile_EarlierCRD_WritesNoMoreOften(t *testing.T) {
+	w := newWorld(t)
+	wl := workload("earlier-crd", "a")
+	w.create(wl)
+	w.reconciler.SetLease(v1alpha1.LeaseReference{Namespace: "agents", Name: "heartbeat"})
+	for range 5 {
+		w.reconcile(wl.Name)
+		stored := w.stored(wl.Name)
+		stored.Status.ConfirmedAt, stored.Status.Lease = nil, nil
+		w.must(shared.client.Status().Update(t.Context(), stored))
+		w.clock = w.clock.Add(resyncInterval)
+	}
+	if got := w.writes.Load(); got != 1 {
+		t.Errorf("the status was written %d times in 2.5 minutes, want 1", got)
+	}
+}
+
 // An hour of 1,000 workloads without a change. All were written in the same second, as after a start.
 func TestConfirmationWait_ThousandWorkloads_SpreadsWrites(t *testing.T) {
 	const workloads = 1000
 	start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	now := start
-	r := &Reconciler{now: func() time.Time { return now }}
+	r := &Reconciler{now: func() time.Time { return now }, writes: map[string]*writeState{}}
 	all := make([]v1alpha1.ThreeportWorkload, workloads)
 	for i := range all {
 		all[i].UID = uuid.NewUUID()

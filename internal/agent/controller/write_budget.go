@@ -39,8 +39,13 @@ const (
 // confirmationWait returns how long an unchanged status need not be written again. Workloads have different intervals, because after
 // a start their writes come together.
 func (r *Reconciler) confirmationWait(wl *v1alpha1.ThreeportWorkload) time.Duration {
-	last := wl.Status.ConfirmedAt
-	if last == nil || last.After(r.now()) { // the clock of an earlier agent was ahead
+	r.mu.Lock()
+	last := r.writesOf(wl.Name).ownWrite
+	r.mu.Unlock()
+	if confirmed := wl.Status.ConfirmedAt; confirmed != nil && !confirmed.After(r.now()) { // else an earlier agent's clock was ahead
+		last = later(last, confirmed.Time)
+	}
+	if last.IsZero() {
 		return 0
 	}
 	hash := fnv.New32a()
@@ -49,8 +54,10 @@ func (r *Reconciler) confirmationWait(wl *v1alpha1.ThreeportWorkload) time.Durat
 	return max(last.Add(interval).Sub(r.now()), 0)
 }
 
-// urgencyOf compares a status with the current one.
+// urgencyOf compares a status with the current one. The Lease is no change: it is written with the next one. The API server drops it
+// as long as an earlier CRD is installed.
 func urgencyOf(status, current v1alpha1.ThreeportWorkloadStatus) urgency {
+	status.Lease = current.Lease
 	switch {
 	case equality.Semantic.DeepEqual(status, current):
 		return unchanged
@@ -103,6 +110,8 @@ type writeState struct {
 	firstSeen time.Time
 	// lastWrite is the time of the last write; firstSeen if an earlier process wrote the status.
 	lastWrite time.Time
+	// ownWrite is the time of the last write of this process; zero if there was none.
+	ownWrite time.Time
 	// budgetUsed is the time at which the bucket is full again: each write adds a statusInterval.
 	budgetUsed time.Time
 	// lastTransition is the time of the latest transition that the reporter was given.
@@ -134,7 +143,7 @@ func (w *writeState) wait(now time.Time, u urgency) time.Duration {
 
 // recordWrite takes a write from the budget.
 func (w *writeState) recordWrite(now time.Time) {
-	w.lastWrite, w.budgetUsed = now, later(w.budgetUsed, now).Add(statusInterval)
+	w.lastWrite, w.ownWrite, w.budgetUsed = now, now, later(w.budgetUsed, now).Add(statusInterval)
 }
 
 func later(a, b time.Time) time.Time {
