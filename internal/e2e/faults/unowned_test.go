@@ -16,8 +16,8 @@ import (
 
 const (
 	unownedEvents = 40_000
-	unownedMemory = 128 << 20 // bytes; 143 MiB were measured with whole Events in the cache, and 110 MiB without
 	longMessage   = 60 << 10  // bytes, of every 20th Event: 117 MiB in all
+	unownedMemory = 160 << 20 // bytes; 251 MiB were measured with whole messages in the cache, and 120 to 132 MiB without
 )
 
 // Somebody writes Events about Pods that do not exist. The agent has the shipped GOMEMLIMIT, and still reports an Event about a
