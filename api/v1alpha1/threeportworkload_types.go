@@ -46,6 +46,8 @@ const (
 	ConditionHealthy = "Healthy"
 	// ConditionInstanceShared is true while other ThreeportWorkloads have the same instance, and absent otherwise.
 	ConditionInstanceShared = "InstanceShared"
+	// ConditionResourcesShared is true while ThreeportWorkloads of other instances list some of the resources, and absent otherwise.
+	ConditionResourcesShared = "ResourcesShared"
 )
 
 // WorkloadResourceInstance names one object of a workload.
@@ -274,7 +276,7 @@ type ThreeportWorkloadStatus struct {
 	// observedGeneration is the generation of the spec that the status belongs to.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
-	// conditions are Watching, Delivered, Durable, Healthy and InstanceShared.
+	// conditions are Watching, Delivered, Durable, Healthy, InstanceShared and ResourcesShared.
 	// +optional
 	// +listType=map
 	// +listMapKey=type

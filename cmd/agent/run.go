@@ -64,6 +64,7 @@ func run(ctx context.Context, o *options) (err error) {
 
 	// ThreeportWorkloads → the registry of targets. The reconciler reads the progress of their delivery from the outbox.
 	targets := target.NewRegistry()
+	target.RegisterMetrics(metrics.Registry, targets)
 	reports := outbox.New(o.outbox, state)
 	reconciler := controller.New(mgr.GetClient(), targets, reports, state)
 	if err := reconciler.SetupWithManager(mgr); err != nil {

@@ -8,7 +8,9 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/threeport/threeport-agent/api/v1alpha1"
@@ -293,6 +295,84 @@ func TestWorkload_WrongIDs_AreShownAndHeal(t *testing.T) {
 			w.ExpectCondition(d, v1alpha1.ConditionDelivered, metav1.ConditionTrue, "")
 			w.ExpectOperation(d, 0, "ADDED")
 			w.AwaitAgreement(world.Expected(d)...)
+		})
+	}
+}
+
+// Two instances that list one object both get its Events, and both ThreeportWorkloads name the other. Through v0, which has one row
+// for an Event, the instance that was declared first keeps the Events, whichever ID is lower.
+func TestWorkload_SharedResource_IsShownAndEachGetsItsEvents(t *testing.T) {
+	t.Parallel()
+	for name, flags := range map[string][]string{"report sets": nil, "v0": {"--report-sets=false"}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, flags...)
+			ids := func(d upstream.Deployed) []string {
+				events, err := w.Upstream.API.Events(w.Ctx, url.Values{"workloadinstanceid": {strconv.FormatInt(d.InstanceID, 10)}})
+				w.Must(err)
+				var out []string
+				for _, ev := range events {
+					if uid, _, _ := strings.Cut(*ev.RuntimeEventUID, "/"); *ev.Reason == "ScalingReplicaSet" {
+						out = append(out, uid)
+					}
+				}
+				slices.Sort(out)
+				return out
+			}
+			first := w.Deploy("first", deployment("web", 2))
+			w.ExpectStatus(first, "Healthy")
+			w.AwaitAgreement(world.Expected(first)...)
+			before := ids(first)
+			if len(before) == 0 {
+				t.Fatal("the first instance has no Event")
+			}
+			declared, err := w.ThreeportWorkload(first)
+			w.Must(err)
+			w.Eventually("a second after the declaration, the resolution of its time", func() error {
+				if age := time.Since(declared.CreationTimestamp.Time); age < time.Second {
+					return fmt.Errorf("the first is declared since %s", age)
+				}
+				return nil
+			})
+			second, err := w.Upstream.Register(w.Ctx, w.Workload("second", v1alpha1.WorkloadTypeInstance, deployment("web", 2)))
+			w.Must(err)
+			w.Must(w.Upstream.Declare(w.Ctx, second))
+			w.ExpectCondition(first, v1alpha1.ConditionResourcesShared, metav1.ConditionTrue, second.Name)
+			w.ExpectCondition(second, v1alpha1.ConditionResourcesShared, metav1.ConditionTrue, first.Name)
+			w.ExpectStatus(second, "Healthy")
+			w.patch(first.Objects[0], `{"spec":{"replicas":3}}`)
+			w.Eventually("the Events of the instances", func() error {
+				got := ids(first)
+				if len(got) <= len(before) {
+					return fmt.Errorf("the first instance has %d Events, want more than %d", len(got), len(before))
+				}
+				want := got
+				if flags != nil {
+					want = nil
+				}
+				if other := ids(second); !slices.Equal(other, want) {
+					return fmt.Errorf("the second instance has the Events %v, want %v", other, want)
+				}
+				return nil
+			})
+			// The second instance keeps its rows when it is the only one, and gets the Events that follow.
+			kept := len(ids(second))
+			w.Remove(world.CustomResource(first))
+			w.Eventually("the condition is removed", func() error {
+				workload, err := w.ThreeportWorkload(second)
+				if c := meta.FindStatusCondition(workload.Status.Conditions, v1alpha1.ConditionResourcesShared); c != nil {
+					return fmt.Errorf("the condition is %v", c)
+				}
+				return err
+			})
+			w.patch(first.Objects[0], `{"spec":{"replicas":4}}`)
+			w.Eventually("a further Event of the second instance", func() error {
+				got := ids(second)
+				if unique := slices.Compact(slices.Clone(got)); len(got) <= kept || len(unique) != len(got) {
+					return fmt.Errorf("the second instance has the Events %v, want more than %d different ones", got, kept)
+				}
+				return nil
+			})
 		})
 	}
 }

@@ -2,8 +2,9 @@ package controller
 
 import (
 	"fmt"
-	"slices"
+	"strings"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/threeport/threeport-agent/api/v1alpha1"
@@ -114,16 +115,38 @@ func healthyCondition(generation int64, v verdict) metav1.Condition {
 	return c
 }
 
-// instanceSharedCondition is true if other workloads have the same instance. It returns false if there are none: then the
-// status does not have the condition.
-func instanceSharedCondition(wl *v1alpha1.ThreeportWorkload, names []string) (metav1.Condition, bool) {
-	others := slices.DeleteFunc(names, func(name string) bool { return name == wl.Name })
-	for i, name := range others {
-		others[i] = "ThreeportWorkload " + name
+// setShared sets the conditions about other workloads that have the same instance or list the same resources. A condition is
+// removed if there are none.
+func setShared(
+	conditions *[]metav1.Condition, wl *v1alpha1.ThreeportWorkload, sameInstance []string, resources []target.SharedResource,
+) {
+	var others []string
+	for _, name := range sameInstance {
+		if name != wl.Name {
+			others = append(others, "ThreeportWorkload "+name)
+		}
 	}
-	return metav1.Condition{
-		Type: v1alpha1.ConditionInstanceShared, Status: metav1.ConditionTrue, ObservedGeneration: wl.Generation,
-		Reason: "SameInstance", Message: fmt.Sprintf("the control plane shows one workload for this and for others with %s: %s",
-			instanceOf(wl), summarize(others)),
-	}, len(others) > 0
+	setIfAny(conditions, others, metav1.Condition{
+		Type: v1alpha1.ConditionInstanceShared, Status: metav1.ConditionTrue, ObservedGeneration: wl.Generation, Reason: "SameInstance",
+		Message: fmt.Sprintf("the control plane shows one workload for this and for others with %s: ", instanceOf(wl)),
+	})
+	var shared []string
+	for _, r := range resources {
+		shared = append(shared, fmt.Sprintf("%s by ThreeportWorkload %s (v0: its Events are those of %s)", r.Ref,
+			strings.Join(r.Workloads, ", "), r.First))
+	}
+	setIfAny(conditions, shared, metav1.Condition{
+		Type: v1alpha1.ConditionResourcesShared, Status: metav1.ConditionTrue, ObservedGeneration: wl.Generation, Reason: "SameResource",
+		Message: "these resources are listed for other instances too, and each instance gets their Events through report sets: ",
+	})
+}
+
+// setIfAny sets a condition about some findings, which end its message, or removes it if there are none.
+func setIfAny(conditions *[]metav1.Condition, findings []string, c metav1.Condition) {
+	if len(findings) == 0 {
+		meta.RemoveStatusCondition(conditions, c.Type)
+		return
+	}
+	c.Message = truncateMessage(c.Message+summarize(findings), 1)
+	meta.SetStatusCondition(conditions, c)
 }

@@ -172,24 +172,26 @@ func (r *Reconciler) declare(ctx context.Context, wl *v1alpha1.ThreeportWorkload
 	instance := instanceOf(wl)
 	r.delivery.Declare(instance)
 	before, tracked := r.targets.Workload(wl.Name)
+	besideBefore := r.targets.WorkloadsBeside(wl.Name)
 	if !r.targets.Track(workloadOf(wl)) {
 		return
 	}
 	if tracked && before.Instance != instance {
 		r.forgetUnusedInstance(before.Instance)
-		r.wakeOthers(before.Instance, wl.Name)
 	}
-	r.wakeOthers(instance, wl.Name)
+	r.wake(besideBefore)
+	r.wake(r.targets.WorkloadsBeside(wl.Name))
 	ctrl.LoggerFrom(ctx).Info("Tracking workload", "instance", instance.String(), "resources", len(wl.Spec.WorkloadResourceInstances))
 }
 
 // forget drops all state of a workload.
 func (r *Reconciler) forget(name string) {
 	before, tracked := r.targets.Workload(name)
+	beside := r.targets.WorkloadsBeside(name)
 	r.targets.Forget(name)
 	if tracked {
 		r.forgetUnusedInstance(before.Instance)
-		r.wakeOthers(before.Instance, name)
+		r.wake(beside)
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -204,12 +206,10 @@ func (r *Reconciler) forgetUnusedInstance(instance target.Instance) {
 	}
 }
 
-// wakeOthers schedules updates of the other workloads of an instance, because their statuses name this one.
-func (r *Reconciler) wakeOthers(instance target.Instance, name string) {
-	for _, other := range r.targets.WorkloadNamesOf(instance) {
-		if other != name {
-			r.Changed(other)
-		}
+// wake schedules updates of other workloads, because their statuses name the one that changed.
+func (r *Reconciler) wake(others []string) {
+	for _, name := range others {
+		r.Changed(name)
 	}
 }
 

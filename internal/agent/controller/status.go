@@ -108,11 +108,7 @@ func (r *Reconciler) status(wl *v1alpha1.ThreeportWorkload, progress target.Deli
 	} {
 		meta.SetStatusCondition(&status.Conditions, c)
 	}
-	if c, shared := instanceSharedCondition(wl, r.targets.WorkloadNamesOf(instanceOf(wl))); shared {
-		meta.SetStatusCondition(&status.Conditions, c)
-	} else {
-		meta.RemoveStatusCondition(&status.Conditions, v1alpha1.ConditionInstanceShared)
-	}
+	setShared(&status.Conditions, wl, r.targets.WorkloadNamesOf(instanceOf(wl)), r.targets.SharedResources(wl.Name))
 	truncateToSize(&status, wl)
 	return status
 }

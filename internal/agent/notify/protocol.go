@@ -16,7 +16,7 @@ var (
 )
 
 // v0Protocol has rows for the operations of listed resources of a WorkloadInstance only, which are those with an ID. A
-// status is a word. There is no place for trees.
+// status is a word. There is no place for trees, and for one row of an Event only.
 type v0Protocol struct{}
 
 // Version returns the version of a report in v0.
@@ -26,6 +26,8 @@ func (v0Protocol) Version(r observe.Report) (string, bool) {
 		return r.Version(), r.Attribution.Listed && r.Attribution.Resource.ID > 0
 	case observe.Status:
 		return r.Status, true
+	case observe.Event:
+		return r.Version(), r.Source == ""
 	case observe.Tree:
 		return "", false
 	}

@@ -19,7 +19,10 @@ type Event struct {
 	Workload target.Instance
 	// ResourceID is the WorkloadResourceInstance that the involved object is or descends from; 0 if there is none.
 	ResourceID int64
-	UID        types.UID
+	// UID is that of the row: the Event's own, except in a report with a row of its own.
+	UID types.UID
+	// Source is the Event's own UID in a report with a row of its own; see [Event.WithOwnRow].
+	Source types.UID `json:",omitempty"`
 	// ResourceVersion changes with every repeat.
 	ResourceVersion string
 	// Involved is the object that the Event is about. Its UID and API version are empty if the Event does not have them.
@@ -70,6 +73,15 @@ func NewEvent(ev *corev1.Event, attribution target.Attribution) Event {
 		FirstTime:       firstTime(ev),
 		Count:           countOf(ev),
 	}
+}
+
+// WithOwnRow returns the report with a row that belongs to its workload alone. A row has one workload. If an object belongs to
+// several, the row with the Event's UID is that of the workload that was declared first. The v0 API has only this row.
+func (e Event) WithOwnRow() Event {
+	e.Source = e.UID
+	e.UID = types.UID(fmt.Sprintf("%s/%s", e.Source, instanceKey(e.Workload)))
+	e.Preexisting = true // an earlier process may have created the row
+	return e
 }
 
 // countOf returns how often an Event happened. Events of events.k8s.io/v1 have the count in a series.

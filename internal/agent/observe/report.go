@@ -18,20 +18,28 @@ type Key string
 // in which their keys came up. A resource that is deleted and created again has two keys and one ordering key.
 type OrderingKey string
 
-// Subject groups the keys that are made, and forgotten, together: those of an ordering key, or all synthetic Events about
-// one object.
+// Subject groups the keys that are made, and forgotten, together: those of an ordering key, those of one Event, or all
+// synthetic Events about one object.
 type Subject string
 
 // EventSubject is the subject of an Event of the cluster.
 func EventSubject(uid types.UID) Subject { return Subject(EventKey(uid)) }
+
+// EventUID returns the UID of the cluster's Event whose subject it is; false if it is another subject.
+func (s Subject) EventUID() (types.UID, bool) { return Key(s).EventUID() }
 
 // SyntheticSubject is the subject of the synthetic Events about an object.
 func SyntheticSubject(involved types.UID) Subject { return Subject("synthetic/" + involved) }
 
 // SubjectOf returns the subject of a report.
 func SubjectOf(r Report) Subject {
-	if ev, ok := r.(Event); ok && ev.Synthetic {
-		return SyntheticSubject(ev.InvolvedUID)
+	if ev, ok := r.(Event); ok {
+		switch {
+		case ev.Synthetic:
+			return SyntheticSubject(ev.InvolvedUID)
+		case ev.Source != "":
+			return EventSubject(ev.Source)
+		}
 	}
 	return Subject(r.OrderingKey())
 }

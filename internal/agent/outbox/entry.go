@@ -117,7 +117,7 @@ func (g *group) goesAlone() bool {
 type index struct {
 	entries map[observe.Key]*entry
 	groups  map[observe.OrderingKey]*group
-	// subjects has the entries of the subjects that are not a group.
+	// subjects has, by subject, the entries whose subject is not their group.
 	subjects map[observe.Subject][]*entry
 }
 
@@ -136,12 +136,13 @@ func (x *index) getFor(r observe.Report) *entry {
 	return e
 }
 
-// about returns the entries of a subject.
+// about returns the entries of a subject, in a new slice.
 func (x *index) about(subject observe.Subject) []*entry {
+	entries := x.subjects[subject]
 	if g := x.groups[observe.OrderingKey(subject)]; g != nil {
-		return g.entries
+		return slices.Concat(g.entries, entries)
 	}
-	return x.subjects[subject]
+	return slices.Clone(entries)
 }
 
 // setSubject sets the subject of an entry. An empty one changes nothing: a new entry has that of its group.

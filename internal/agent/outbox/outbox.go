@@ -131,7 +131,7 @@ func (o *Outbox) entryOf(r observe.Report) *entry {
 func (o *Outbox) ForgetExcept(subject observe.Subject, keep ...observe.Key) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	for _, e := range slices.Clone(o.about(subject)) {
+	for _, e := range o.about(subject) {
 		if slices.Contains(keep, e.key) {
 			continue
 		}
@@ -185,13 +185,20 @@ func (o *Outbox) forget(e *entry) {
 	o.gc(e)
 }
 
-// Events returns the UIDs of the cluster's Events that the outbox knows.
+// Knows reports whether the outbox knows a key: from this process or an earlier one.
+func (o *Outbox) Knows(key observe.Key) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.entries[key] != nil
+}
+
+// Events returns the UIDs of the cluster's Events that the outbox knows. A UID may come more than once.
 func (o *Outbox) Events() []types.UID {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	var out []types.UID
 	for key, e := range o.entries {
-		if uid, ok := key.EventUID(); ok && !e.hasOwnSubject() && !o.dropped.has(key) {
+		if uid, ok := e.subject.EventUID(); ok && !o.dropped.has(key) {
 			out = append(out, uid)
 		}
 	}

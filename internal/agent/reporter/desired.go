@@ -2,6 +2,7 @@ package reporter
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -104,11 +105,14 @@ func (r *eventReporter) desired(instance target.Instance, related []target.Ident
 		if !ok || ev.Shortened { // a comparison does not read an Event whole: that is a request for each
 			continue
 		}
-		if attribution, ok := r.attribution(name, ev.Event); ok && attribution.Instance == instance {
-			out = append(out, r.report(ev.Event, ev.Initial, attribution))
-		}
+		out = append(out, of(instance, r.reports(name, ev.Event, ev.Initial))...)
 	}
 	return out
+}
+
+// of returns the reports to an instance.
+func of(instance target.Instance, reports []observe.Event) []observe.Event {
+	return slices.DeleteFunc(reports, func(ev observe.Event) bool { return ev.Workload != instance })
 }
 
 // desiredTerminations returns the reports of the latest termination of each container of an instance's pods.
@@ -130,11 +134,8 @@ func (r *objectReporter) desiredTerminations(instance target.Instance, related [
 			continue
 		}
 		attributions := r.targets.Attributions(id)
-		if len(attributions) == 0 || attributions[0].Instance != instance {
-			continue
-		}
 		for _, termination := range latest {
-			out = append(out, observe.NewTermination(id, termination, attributions[0]))
+			out = append(out, of(instance, r.termination(id, termination, attributions))...)
 		}
 	}
 	return out

@@ -7,6 +7,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/threeport/threeport-agent/internal/agent/observe"
 	"github.com/threeport/threeport-agent/internal/agent/target"
 )
 
@@ -44,15 +45,17 @@ func (n *eventNotes) isPreexisting(uid types.UID) bool {
 	return ok
 }
 
-// setAboutUnknownObject records that an Event about an object that the registry does not know is attributed to an instance.
-func (n *eventNotes) setAboutUnknownObject(uid types.UID, name types.NamespacedName, instance target.Instance) {
+// setAboutUnknownObject records to which instances an Event about an object that the registry does not know is reported.
+func (n *eventNotes) setAboutUnknownObject(uid types.UID, name types.NamespacedName, reports []observe.Event) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.clearAboutUnknownObject(uid)
-	if n.unknownObjects[instance] == nil {
-		n.unknownObjects[instance] = map[types.UID]types.NamespacedName{}
+	for _, report := range reports {
+		if n.unknownObjects[report.Workload] == nil {
+			n.unknownObjects[report.Workload] = map[types.UID]types.NamespacedName{}
+		}
+		n.unknownObjects[report.Workload][uid] = name
 	}
-	n.unknownObjects[instance][uid] = name
 }
 
 // aboutUnknownObjects returns the names of an instance's Events about objects that the registry does not know.

@@ -2,6 +2,7 @@ package reporter
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -23,26 +24,26 @@ type eventReporter struct {
 	now       func() time.Time
 }
 
-// reconcile reports the newest version of an Event if it is attributed to a workload. Other Events stay in the cache, and
-// are queued again when their attribution may have changed.
+// reconcile reports the newest version of an Event to each instance that it is attributed to. Other Events stay in the cache,
+// and are queued again when their attribution may have changed.
 func (r *eventReporter) reconcile(_ context.Context, name types.NamespacedName) error {
 	ev, ok := r.informers.Event(name)
 	if !ok {
 		return nil
 	}
-	attribution, ok := r.attribution(name, ev.Event)
-	if !ok {
+	reports := r.reports(name, ev.Event, ev.Initial)
+	if len(reports) == 0 {
 		r.sink.Cancel(observe.EventKey(ev.UID))
+		r.sink.ForgetExcept(observe.EventSubject(ev.UID), observe.EventKey(ev.UID))
 		return nil
 	}
 	if _, known := r.targets.KnownObject(ev.InvolvedObject.UID); !known {
-		r.notes.setAboutUnknownObject(ev.UID, name, attribution.Instance)
+		r.notes.setAboutUnknownObject(ev.UID, name, reports)
 	}
-	report := r.report(ev.Event, ev.Initial, attribution)
 	if ev.Shortened {
 		r.queues.longEvents.Add(name)
 	} else {
-		r.sink.Offer(report)
+		offerAll(r.sink, observe.EventSubject(ev.UID), reports)
 	}
 	r.reassessWarned(ev.Event)
 	return nil
@@ -62,20 +63,52 @@ func (r *eventReporter) reconcileLong(ctx context.Context, name types.Namespaced
 	if ev == nil || ev.UID != cached.UID { // the informer's next change queues the new one
 		return nil
 	}
-	if attribution, ok := r.attribution(name, ev); ok {
-		r.sink.Offer(r.report(ev, cached.Initial, attribution))
+	if reports := r.reports(name, ev, cached.Initial); len(reports) > 0 {
+		offerAll(r.sink, observe.EventSubject(ev.UID), reports)
 	}
 	return nil
 }
 
-// report returns the report of an Event. initial is true for an Event in an informer's first list.
-func (r *eventReporter) report(ev *corev1.Event, initial bool, attribution target.Attribution) observe.Event {
+// reports returns the reports of an Event, one for each instance. initial is true for an Event in an informer's first list.
+func (r *eventReporter) reports(name types.NamespacedName, ev *corev1.Event, initial bool) []observe.Event {
 	if initial {
 		r.notes.setPreexisting(ev.UID)
 	}
-	report := observe.NewEvent(ev, attribution)
-	report.Preexisting = r.notes.isPreexisting(ev.UID)
-	return report
+	preexisting := r.notes.isPreexisting(ev.UID)
+	return eachInstance(r.sink, r.attributions(name, ev), func(attribution target.Attribution) observe.Event {
+		report := observe.NewEvent(ev, attribution)
+		report.Preexisting = preexisting
+		return report
+	})
+}
+
+// eachInstance returns the reports of one Event, one for each instance of the attributions. The first one has the row with the
+// Event's UID, and the others have rows of their own. An instance keeps the row that it has, also if it becomes the first one.
+func eachInstance(
+	ledger Ledger, attributions []target.Attribution, report func(target.Attribution) observe.Event,
+) []observe.Event {
+	var out []observe.Event
+	for _, attribution := range attributions {
+		if slices.ContainsFunc(out, func(ev observe.Event) bool { return ev.Workload == attribution.Instance }) {
+			continue
+		}
+		ev := report(attribution)
+		if own := ev.WithOwnRow(); len(out) > 0 || ledger.Knows(own.Key()) {
+			ev = own
+		}
+		out = append(out, ev)
+	}
+	return out
+}
+
+// offerAll offers the reports of a subject, and forgets those of instances that it no longer belongs to.
+func offerAll(sink Sink, subject observe.Subject, reports []observe.Event) {
+	keys := make([]observe.Key, len(reports))
+	for i, ev := range reports {
+		keys[i] = ev.Key()
+		sink.Offer(ev)
+	}
+	sink.ForgetExcept(subject, keys...)
 }
 
 // forget forgets an Event that is deleted. Its row in the control plane stays.
@@ -114,36 +147,37 @@ func (r *eventReporter) reassessWarned(ev *corev1.Event) {
 	}
 }
 
-// attribution returns the workload that an Event is reported to, if it is known yet. An Event has one row, so the first of
-// several workloads gets it. An Event that names an object of another namespace, or the UID of another object, has none.
-func (r *eventReporter) attribution(name types.NamespacedName, ev *corev1.Event) (target.Attribution, bool) {
+// attributions returns the workloads that an Event is reported to, as far as they are known yet. An Event that names an object of
+// another namespace, or the UID of another object, has none.
+func (r *eventReporter) attributions(name types.NamespacedName, ev *corev1.Event) []target.Attribution {
 	involved := observe.InvolvedObject(ev)
 	known, ok := r.targets.KnownObject(involved.UID)
 	switch {
 	case ok && observe.IsAbout(ev, known):
-		return r.attributionOfKnown(known)
+		return r.attributionsOfKnown(known)
 	case ok, !observe.InNamespaceOfObject(ev):
-		return target.Attribution{}, false
+		return nil
 	}
-	for _, attribution := range r.targets.AttributionsByName(involved, ev.CreationTimestamp.Time) {
+	byName := slices.DeleteFunc(r.targets.AttributionsByName(involved, ev.CreationTimestamp.Time), func(a target.Attribution) bool {
 		// Another object may have the name until the kind has synced.
-		if r.informers.ResourceStatus(attribution.Resource).State != target.Pending {
-			return attribution, true
-		}
-	}
-	if involved.UID == "" {
-		return target.Attribution{}, false
+		return r.informers.ResourceStatus(a.Resource).State == target.Pending
+	})
+	if len(byName) > 0 || involved.UID == "" {
+		return byName
 	}
 	r.informers.LookUpOwners([]target.Identity{involved})
-	return r.inferOwner(name, ev)
+	if inferred, ok := r.inferOwner(name, ev); ok {
+		return []target.Attribution{inferred}
+	}
+	return nil
 }
 
-func (r *eventReporter) attributionOfKnown(id target.Identity) (target.Attribution, bool) {
-	for _, attribution := range r.targets.Attributions(id) {
-		return attribution, true
+func (r *eventReporter) attributionsOfKnown(id target.Identity) []target.Attribution {
+	attributions := r.targets.Attributions(id)
+	if len(attributions) == 0 {
+		r.informers.LookUpOwners(r.targets.UnresolvedOwners(id))
 	}
-	r.informers.LookUpOwners(r.targets.UnresolvedOwners(id))
-	return target.Attribution{}, false
+	return attributions
 }
 
 // inferAge is the minimum age of an Event whose owner is inferred. A younger Event may have come before its object, whose

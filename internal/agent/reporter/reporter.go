@@ -35,6 +35,8 @@ type Ledger interface {
 	ForgetRestoredEvents()
 	// Events returns the UIDs of the cluster's Events that were reported.
 	Events() []types.UID
+	// Knows reports whether a key was reported, or is about to be.
+	Knows(observe.Key) bool
 }
 
 // Reporter reports the objects, Events and health of the registry's workloads. Its methods are safe for concurrent use.
@@ -165,11 +167,15 @@ func (r *Reporter) queueUnattributedEvents() {
 	}
 }
 
-// reofferAll offers all statuses, trees and objects again, because the sink may have dropped some of them.
+// reofferAll offers all statuses, trees and objects again, and the Events of shared resources, because the sink may have dropped
+// some of them.
 func (r *Reporter) reofferAll() {
 	r.assessor.AllTreesChanged()
 	for _, workload := range r.targets.WorkloadNames() {
 		r.queues.statusLater(workload)
+		if wl, ok := r.targets.Workload(workload); ok && len(r.targets.SharedResources(workload)) > 0 {
+			r.queueAffected(r.targets.ObjectsOf(wl.Instance))
+		}
 	}
 	r.ReassessAll()
 }

@@ -97,6 +97,12 @@ func (r *recorder) retainsNone(subject observe.Subject) bool {
 
 func (r *recorder) ForgetRestoredEvents() {}
 
+func (r *recorder) Knows(key observe.Key) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.ContainsFunc(r.offered, func(report observe.Report) bool { return report.Key() == key })
+}
+
 // Events returns the Events that were offered, by this process or, as far as the test says so, by an earlier one.
 func (r *recorder) Events() []types.UID {
 	r.mu.Lock()

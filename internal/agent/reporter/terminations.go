@@ -7,8 +7,8 @@ import (
 	"github.com/threeport/threeport-agent/internal/agent/target"
 )
 
-// reportTerminations reports the terminations of a pod's containers as Events. An Event has one row, so the first of
-// several workloads gets it. The reports of a pod that belongs to no workload are cancelled.
+// reportTerminations reports the terminations of a pod's containers as Events to each instance of the pod. The reports of a pod
+// that belongs to no workload are cancelled.
 func (r *objectReporter) reportTerminations(pod *corev1.Pod, id target.Identity, attributions []target.Attribution) {
 	terminations := observe.ContainerTerminations(pod)
 	if len(attributions) == 0 {
@@ -18,11 +18,18 @@ func (r *objectReporter) reportTerminations(pod *corev1.Pod, id target.Identity,
 		r.sink.ForgetExcept(observe.SyntheticSubject(id.UID))
 		return
 	}
-	keys := make([]observe.Key, len(terminations))
-	for i, t := range terminations {
-		ev := observe.NewTermination(id, t, attributions[0])
-		keys[i] = ev.Key()
-		r.sink.Offer(ev)
+	var reports []observe.Event
+	for _, t := range terminations {
+		reports = append(reports, r.termination(id, t, attributions)...)
 	}
-	r.sink.ForgetExcept(observe.SyntheticSubject(id.UID), keys...)
+	offerAll(r.sink, observe.SyntheticSubject(id.UID), reports)
+}
+
+// termination returns the reports of a termination, one for each instance.
+func (r *objectReporter) termination(
+	id target.Identity, t observe.ContainerTermination, attributions []target.Attribution,
+) []observe.Event {
+	return eachInstance(r.sink, attributions, func(attribution target.Attribution) observe.Event {
+		return observe.NewTermination(id, t, attribution)
+	})
 }

@@ -8,8 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Attributions returns the workloads that an object belongs to, ordered by instance ID and name. It decides the owner of
-// every object, and of every Event about an object that the registry knows. The rules, first match wins:
+// Attributions returns the workloads that an object belongs to. The one that was declared first comes first; instance ID and name
+// decide between equal times. It decides the owner of every object, and of every Event about an object that the registry knows. The rules, first match wins:
 //
 //  1. A workload lists the object by name. The object itself need not be known.
 //  2. A workload lists one of the object's owners. The nearest level of owners with a match decides. All matches of that
@@ -60,7 +60,7 @@ func (r *Registry) attributions(id Identity) []Attribution {
 			}
 		}
 		if len(found) > 0 {
-			return sorted(found)
+			return r.sorted(found)
 		}
 		level = next
 	}
@@ -83,7 +83,7 @@ func (r *Registry) AttributionsByName(id Identity, at time.Time) []Attribution {
 			return declared.IsZero() || at.Before(declared)
 		})
 	}
-	return sorted(found)
+	return r.sorted(found)
 }
 
 // attributionsByListing returns an attribution for each listing of a name.
@@ -120,12 +120,13 @@ func (r *Registry) attributionsByLabel(instances []Instance, namespace string) [
 			}
 		}
 	}
-	return sorted(found)
+	return r.sorted(found)
 }
 
-func sorted(attributions []Attribution) []Attribution {
+func (r *Registry) sorted(attributions []Attribution) []Attribution {
 	slices.SortStableFunc(attributions, func(a, b Attribution) int {
-		return cmp.Or(cmp.Compare(a.Instance.ID, b.Instance.ID), cmp.Compare(a.Workload, b.Workload))
+		return cmp.Or(r.workloads[a.Workload].Declared.Compare(r.workloads[b.Workload].Declared),
+			cmp.Compare(a.Instance.ID, b.Instance.ID), cmp.Compare(a.Workload, b.Workload))
 	})
 	return attributions
 }

@@ -68,7 +68,7 @@ func TestAttributions_Rules(t *testing.T) {
 			want:      []string{"pods: Pod app/web-1-x itself"},
 		},
 		{
-			reason:    "several workloads list one object: all count, ordered by instance ID",
+			reason:    "several workloads list one object: all count, ordered by instance ID if declared at one time",
 			workloads: []Workload{workload("b", 2, web), workload("a", 3, web), workload("c", 1, web)},
 			objects:   []Object{owned(web), owned(webRS, web)},
 			about:     webRS,

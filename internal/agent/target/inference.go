@@ -70,7 +70,7 @@ func (r *Registry) inferFromOwners(object Ref, c *candidates) {
 // inferFrom adds an owner if it is listed or known, and reports whether it is.
 func (r *Registry) inferFrom(owner Ref, c *candidates) bool {
 	if r.listed[owner] != nil {
-		c.add(sorted(r.attributionsByListing(owner, false)))
+		c.add(r.sorted(r.attributionsByListing(owner, false)))
 		return true
 	}
 	known := false
