@@ -10,8 +10,8 @@ import (
 )
 
 // Workload combines the verdicts on a workload's resources. It is the worst one, and its message counts the others that are
-// not Healthy. The verdicts on unchecked resources are only counted, unless there are no others. Without resources it is
-// [NothingListed].
+// not Healthy. If all are Healthy, it names one of which nothing runs. The verdicts on unchecked resources are only counted, unless
+// there are no others. Without resources it is [NothingListed].
 func Workload(resources []Verdict, unchecked ...Verdict) Verdict {
 	switch {
 	case len(resources) == 0 && len(unchecked) == 0:
@@ -20,6 +20,9 @@ func Workload(resources []Verdict, unchecked ...Verdict) Verdict {
 		return Workload(unchecked)
 	}
 	worst := Worst(resources...)
+	if worst.Status == Healthy {
+		worst = firstIdle(resources)
+	}
 	others := -1
 	for _, v := range resources {
 		if v.Status != Healthy {
@@ -44,6 +47,26 @@ func Workload(resources []Verdict, unchecked ...Verdict) Verdict {
 	}
 	worst.Message = strings.Join(message, "; ")
 	return worst
+}
+
+// firstIdle returns the verdict on Healthy resources: that on the first of which nothing runs, with the number of such others.
+func firstIdle(resources []Verdict) Verdict {
+	out, others := Verdict{Status: Healthy}, -1
+	for _, v := range resources {
+		if !v.idle() {
+			continue
+		}
+		if others++; others == 0 {
+			out = v
+		}
+	}
+	switch {
+	case others == 1:
+		out.Message += "; nothing runs of 1 other resource"
+	case others > 1:
+		out.Message += fmt.Sprintf("; nothing runs of %d other resources", others)
+	}
+	return out
 }
 
 // Aggregate is the verdict on a resource together with its dependents. Its message is the rendered cause, if it has one.
@@ -80,6 +103,10 @@ func (f *Dependents) Combine(kind schema.GroupKind, self Assessment) Aggregate {
 		ready := fmt.Sprintf("%d of %d pods ready", f.phases[Serving], f.activePods())
 		out.Message = strings.Join(nonEmpty(self.Message, ready), "; ")
 	}
+	if worse(out.Status, Reconciling) && self.Message != "" {
+		self.Message += f.rolloutMessage(self)
+		out.Message = self.Message
+	}
 	if e.group == nil || out.Status == Healthy {
 		return out
 	}
@@ -90,6 +117,31 @@ func (f *Dependents) Combine(kind schema.GroupKind, self Assessment) Aggregate {
 	out.Cause = f.cause(self, e)
 	out.Message = out.Cause.String()
 	return out
+}
+
+// rolloutMessage returns which pods serve while a rollout of a Deployment fails; empty if there are no pods of earlier ReplicaSets.
+func (f *Dependents) rolloutMessage(self Assessment) string {
+	if self.NewReplicaSet == "" {
+		return ""
+	}
+	latest := OwnerPath{}.Append(ObjectRef{Kind: "ReplicaSet", Name: self.NewReplicaSet})
+	old, oldReady := 0, 0
+	for path, n := range f.active {
+		if path != latest {
+			old, oldReady = old+n, oldReady+f.works[path]
+		}
+	}
+	if old == 0 {
+		return ""
+	}
+	return fmt.Sprintf("; %d of %d old %s, %d of %d new ready", oldReady, old, serve(old), f.works[latest], f.active[latest])
+}
+
+func serve(pods int) string {
+	if pods == 1 {
+		return "pod serves"
+	}
+	return "pods serve"
 }
 
 // combineService assesses a Service by itself and by its EndpointSlices: it works while one of them has a ready endpoint.

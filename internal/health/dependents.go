@@ -46,6 +46,7 @@ type Dependents struct {
 	kinds  map[string]Count
 	phases map[PodPhase]int  // Pods by phase
 	works  map[OwnerPath]int // Pods that serve or have completed, by owners
+	active map[OwnerPath]int // Pods that are neither being deleted nor ended, by owners
 }
 
 // groupKey is the common state of the dependents of a group.
@@ -74,7 +75,7 @@ func (f *Dependents) Set(d Dependent) bool {
 	}
 	if f.byUID == nil {
 		f.byUID, f.groups, f.kinds = map[types.UID]Dependent{}, map[groupKey]*group{}, map[string]Count{}
-		f.phases, f.works = map[PodPhase]int{}, map[OwnerPath]int{}
+		f.phases, f.works, f.active = map[PodPhase]int{}, map[OwnerPath]int{}, map[OwnerPath]int{}
 	}
 	f.byUID[d.UID] = d
 	f.count(d, 1)
@@ -129,11 +130,20 @@ func (f *Dependents) count(d Dependent, n int) {
 	if d.Kind != podKind.Kind {
 		return
 	}
-	f.phases[d.phase()] += n
-	if d.phase() == Serving || d.phase() == Ended && d.Status == Healthy {
-		if f.works[d.Via] += n; f.works[d.Via] == 0 {
-			delete(f.works, d.Via)
-		}
+	phase := d.phase()
+	f.phases[phase] += n
+	if phase == Serving || phase == Ended && d.Status == Healthy {
+		addTo(f.works, d.Via, n)
+	}
+	if phase != Terminating && phase != Ended {
+		addTo(f.active, d.Via, n)
+	}
+}
+
+// addTo adds to a count, and drops one that is 0.
+func addTo(counts map[OwnerPath]int, path OwnerPath, n int) {
+	if counts[path] += n; counts[path] == 0 {
+		delete(counts, path)
 	}
 }
 

@@ -8,8 +8,10 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/yaml"
 )
 
 var (
@@ -394,6 +396,41 @@ func TestDependentsCombine_SinceIsTheEarliest(t *testing.T) {
 		"ReplicaSet web-1 → Deployment web has 0 of 3 replicas ready"
 	if got.Message != want || !got.Since.Equal(at(2)) {
 		t.Errorf("got %q since %s, want %q", got.Message, got.Since, want)
+	}
+}
+
+// TestForest_FailedRollout_SaysWhichPodsServe reads the name of the new ReplicaSet from the Deployment's condition.
+func TestForest_FailedRollout_SaysWhichPodsServe(t *testing.T) {
+	object := func(kind, name, owner, rest string) *unstructured.Unstructured {
+		t.Helper()
+		u := &unstructured.Unstructured{}
+		text := fmt.Sprintf("kind: %s\nmetadata: {name: %s, uid: %s, generation: 2, ownerReferences: [{uid: %q, controller: true}]}\n%s", kind, name, name, owner, rest)
+		if err := yaml.Unmarshal([]byte(text), &u.Object); err != nil {
+			t.Fatal(err)
+		}
+		return u
+	}
+	const (
+		ready   = "apiVersion: v1\nstatus: {phase: Running, conditions: [{type: Ready, status: \"True\"}], containerStatuses: [{name: web, ready: true, state: {running: {}}}]}"
+		failing = "apiVersion: v1\nstatus: {phase: Pending, containerStatuses: [{name: web, state: {waiting: {reason: ImagePullBackOff}}}]}"
+	)
+	for message, want := range map[string]string{
+		`ReplicaSet "web-2" has timed out progressing.`: "; 2 of 2 old pods serve, 0 of 1 new ready",
+		`ReplicaSet "web-2" is progressing.`:            "; 2 of 2 old pods serve, 0 of 1 new ready",
+		`Created new replica set "web-2"`:               "; 2 of 2 old pods serve, 0 of 1 new ready",
+		`Deployment "web" has timed out progressing.`:   "its deadline",
+	} {
+		objects := []*unstructured.Unstructured{
+			object("Deployment", "web", "", "apiVersion: apps/v1\nspec: {replicas: 2}\nstatus: {observedGeneration: 2, replicas: 3, updatedReplicas: 1, readyReplicas: 2, "+
+				"availableReplicas: 2, conditions: [{type: Progressing, status: \"False\", reason: ProgressDeadlineExceeded, message: '"+message+"'}]}"),
+			object("ReplicaSet", "web-1", "web", "apiVersion: apps/v1\nspec: {replicas: 2}\nstatus: {replicas: 2, readyReplicas: 2, observedGeneration: 2}"),
+			object("ReplicaSet", "web-2", "web", "apiVersion: apps/v1\nspec: {replicas: 1}\nstatus: {replicas: 1, observedGeneration: 2}"),
+			object("Pod", "web-1-a", "web-1", ready), object("Pod", "web-1-b", "web-1", ready), object("Pod", "web-2-a", "web-2", failing),
+		}
+		got := Forest(objects, func(*unstructured.Unstructured) Context { return Context{Now: caseTime} })[0].Aggregate
+		if got.Status != Unhealthy || got.Reason != "ImagePullBackOff" || !strings.HasSuffix(got.Message, want) {
+			t.Errorf("%s: the verdict is %s %s: %s, want Unhealthy ImagePullBackOff with %q at the end", message, got.Status, got.Reason, got.Message, want)
+		}
 	}
 }
 

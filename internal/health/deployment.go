@@ -3,6 +3,7 @@ package health
 import (
 	"fmt"
 	"math"
+	"regexp"
 	"time"
 )
 
@@ -11,6 +12,12 @@ import (
 //
 // Source: https://kubernetes.io/docs/concepts/workloads/controllers/deployment/#deployment-status
 func deployment(s *fields, ctx Context) Assessment {
+	a := deploymentStatus(s, ctx)
+	a.NewReplicaSet = newReplicaSet(s.condition("Progressing"))
+	return a
+}
+
+func deploymentStatus(s *fields, ctx Context) Assessment {
 	want := s.numberOr(1, "spec", "replicas")
 	r := rollout{
 		want: want, updated: want,
@@ -20,7 +27,7 @@ func deployment(s *fields, ctx Context) Assessment {
 	progressing, failure := s.condition("Progressing"), s.condition("ReplicaFailure")
 	switch {
 	case r.want == 0 && r.exist == 0:
-		return healthy // its conditions are about the time before
+		return idle(s) // its conditions are about the time before
 	case failure.status == "True":
 		return r.failing(s, camelReason(failure.reason, "ReplicaFailure"), ", and its pods cannot be created"+colon(sanitizeControllerMessage(failure.message)),
 			failure.since)
@@ -87,4 +94,17 @@ func deploymentDeadline(s *fields) time.Duration {
 		return 0
 	}
 	return time.Duration(seconds) * time.Second
+}
+
+// newReplicaSetName matches the messages `ReplicaSet "web-78" is progressing.` and `Created new replica set "web-78"`.
+var newReplicaSetName = regexp.MustCompile(`(?i)\breplica ?set "([^"]{1,253})"`)
+
+// newReplicaSet returns the name of the ReplicaSet that the condition Progressing is about; empty if the message has none.
+//
+// Source: syncRolloutStatus and getNewReplicaSet of the Deployment controller.
+func newReplicaSet(progressing condition) string {
+	if found := newReplicaSetName.FindStringSubmatch(progressing.message); found != nil {
+		return found[1]
+	}
+	return ""
 }

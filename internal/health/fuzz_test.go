@@ -119,10 +119,10 @@ func wellFormed(t *testing.T, a Assessment) {
 	if !slices.Contains(statusOrder, a.Status) {
 		t.Errorf("the status is %q", a.Status)
 	}
-	if (a.Message == "") != (a.Status == Healthy) {
-		t.Errorf("the status is %s with the message %q, want a message exactly if not Healthy", a.Status, a.Message)
+	if (a.Message == "") != (a.Status == Healthy && !a.idle()) {
+		t.Errorf("the status is %s with the message %q, want a message exactly if not Healthy or idle", a.Status, a.Message)
 	}
-	if a.Status == Healthy && a.Reason != "" && a.Reason != Completed || a.Status != Healthy && a.Reason == "" {
+	if a.Status == Healthy && a.Reason != "" && a.Reason != Completed && !a.idle() || a.Status != Healthy && a.Reason == "" {
 		t.Errorf("the status is %s with the reason %q", a.Status, a.Reason)
 	}
 	if len(a.Message) > 16<<10 || !utf8.ValidString(a.Message) {

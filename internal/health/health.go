@@ -38,12 +38,23 @@ func worse(a, b Status) bool { return slices.Index(statusOrder, a) > slices.Inde
 // Completed is the reason of an object that is Healthy because it has run to its end.
 const Completed = "Completed"
 
+// Reasons of an object that is Healthy although nothing of it runs, because no pod of it is wanted.
+const (
+	ScaledToZero   = "ScaledToZero"
+	NoNodeSelected = "NoNodeSelected" // of a DaemonSet
+)
+
+// idle reports whether an object is Healthy and nothing of it runs.
+func (v Verdict) idle() bool {
+	return v.Status == Healthy && (v.Reason == ScaledToZero || v.Reason == NoNodeSelected)
+}
+
 // Verdict is a status with its cause.
 type Verdict struct {
 	Status Status
-	// Reason is one CamelCase word; empty, or Completed, if Healthy.
+	// Reason is one CamelCase word; empty, Completed, ScaledToZero or NoNodeSelected if Healthy.
 	Reason string
-	// Message is a sentence for a person; empty if Healthy. Of an aggregate, it is the rendered cause.
+	// Message is a sentence for a person; empty if Healthy, unless no pod is wanted. Of an aggregate, it is the rendered cause.
 	Message string
 }
 
@@ -78,6 +89,8 @@ type Assessment struct {
 	Phase PodPhase
 	// Subject names a workload, such as "Deployment web", for a verdict without a message; empty for other kinds.
 	Subject string
+	// NewReplicaSet is the name of the ReplicaSet that a Deployment rolls out; empty if it is not known, and for other kinds.
+	NewReplicaSet string
 	// WithoutTimeout is the message for the case that the pods do not confirm a timeout that was inferred from the object
 	// alone; empty if no timeout was inferred.
 	WithoutTimeout string

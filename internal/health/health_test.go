@@ -30,6 +30,7 @@ func TestWorst_FirstOfEqual(t *testing.T) {
 
 func TestWorkload(t *testing.T) {
 	healthy, down := Verdict{Status: Healthy}, Verdict{Down, "Crash", "it crashes"}
+	zero, nowhere := Verdict{Healthy, ScaledToZero, "web is scaled to 0"}, Verdict{Healthy, NoNodeSelected, "agent selects no node"}
 	reconciling, unchecked := Verdict{Reconciling, "Starting", "it starts"}, Verdict{Unknown, NotChecked, "it may not be read"}
 	for _, tt := range []struct {
 		reason    string
@@ -39,6 +40,12 @@ func TestWorkload(t *testing.T) {
 	}{
 		{reason: "nothing is listed", want: NothingListed},
 		{reason: "all are healthy", resources: []Verdict{healthy, healthy}, want: healthy},
+		{reason: "nothing runs of one", resources: []Verdict{healthy, zero}, want: zero},
+		{
+			reason: "nothing runs of two", resources: []Verdict{nowhere, zero},
+			want: Verdict{Healthy, NoNodeSelected, "agent selects no node; nothing runs of 1 other resource"},
+		},
+		{reason: "nothing runs of one, and one is not healthy", resources: []Verdict{zero, down}, want: down},
 		{reason: "one is not healthy", resources: []Verdict{healthy, down}, want: down},
 		{
 			reason: "two are not healthy", resources: []Verdict{reconciling, down},

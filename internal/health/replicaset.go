@@ -22,5 +22,9 @@ func replicaSet(s *fields, ctx Context) Assessment {
 	if a, failing := r.cannotCreate(s, ctx); failing {
 		return a
 	}
-	return r.progress(s)
+	a := r.progress(s)
+	if a.idle() && len(s.list("metadata", "ownerReferences")) > 0 {
+		return healthy // a Deployment keeps it for a rollback
+	}
+	return a
 }

@@ -71,8 +71,18 @@ func (r rollout) progress(s *fields) Assessment {
 			fmt.Sprintf("%s has %d %s left of which %d are wanted", s.subject(), r.exist, podNoun(s), r.want))
 	case r.ready < r.want:
 		return verdict(Reconciling, "ReplicasNotReady", r.readyMessage(s))
+	case r.want == 0:
+		return idle(s)
 	}
 	return healthy
+}
+
+// idle assesses a workload of which no pod is wanted, and none exists.
+func idle(s *fields) Assessment {
+	if s.kind.Kind == "DaemonSet" {
+		return verdict(Healthy, NoNodeSelected, s.subject()+" selects no node")
+	}
+	return verdict(Healthy, ScaledToZero, s.subject()+" is scaled to 0")
 }
 
 // createRetry is how long a failure to create a pod counts. A controller tries again after up to 1,000 s.

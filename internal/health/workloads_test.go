@@ -24,7 +24,7 @@ spec: {}
 status: {observedGeneration: 2, replicas: 0}`, want: Reconciling, why: "ReplicasNotReady"},
 		{reason: "scaled to zero as declared", object: head + `
 spec: {replicas: 0}
-status: {observedGeneration: 2}`, want: Healthy, why: ""},
+status: {observedGeneration: 2}`, want: Healthy, why: ScaledToZero},
 		{reason: "some replicas are of the old template", object: head + `
 spec: {replicas: 3}
 status: {observedGeneration: 2, replicas: 3, updatedReplicas: 1, availableReplicas: 3}`, want: Reconciling, why: "RollingOut"},
@@ -138,7 +138,7 @@ func TestDaemonSet(t *testing.T) {
 		{
 			reason: "no node is to have one",
 			object: head + `status: {observedGeneration: 1, desiredNumberScheduled: 0, numberReady: 0}`,
-			want:   Healthy,
+			want:   Healthy, why: NoNodeSelected,
 		},
 		{
 			reason: "one is not ready",
