@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -37,6 +39,7 @@ func TestAdmissionPolicy(t *testing.T) {
 		{name: "Create_LargeWorkloads", run: policyChecksLargeWorkloads},
 		{name: "Create_BuiltInKinds_HaveTheirResources", run: policyKnowsBuiltInKinds},
 		{name: "Update_ChecksChangesOfSpec", run: policyChecksUpdates},
+		{name: "Create_EventsOfAgent", run: policyChecksEvents},
 		{name: "Overlay_AddsPlural", run: policyTakesPlurals},
 		{name: "Component_LeavesOutPolicy", run: policyCanBeLeftOut},
 	} {
@@ -386,6 +389,46 @@ func policyChecksUpdates(target installTarget) {
 	}
 }
 
+// policyChecksEvents creates Events as the agent and as another controller, in dry runs.
+func policyChecksEvents(target installTarget) {
+	target.Helper()
+	target.createRole("events", rbacv1.PolicyRule{Verbs: []string{"create"}, APIGroups: []string{"events.k8s.io"}, Resources: []string{"events"}})
+	target.run("create", "clusterrolebinding", "events", "--clusterrole=events", "--user=controller")
+	const workload = "control-plane.threeport.io/v1alpha1"
+	create := func(user, namespace, apiVersion, kind, objectNamespace string) error {
+		_, err := target.impersonate(user).client.EventsV1().Events(namespace).Create(target.Context(), &eventsv1.Event{
+			ObjectMeta: metav1.ObjectMeta{Name: "web.1", Namespace: namespace}, EventTime: metav1.NowMicro(),
+			ReportingController: "threeport-agent", ReportingInstance: "threeport-agent-0", Action: "Assess", Reason: "Down", Type: "Warning",
+			Regarding: corev1.ObjectReference{APIVersion: apiVersion, Kind: kind, Name: "web", Namespace: objectNamespace},
+		}, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+		return err
+	}
+	refused := []string{"the agent may write Events about ThreeportWorkloads only"}
+	// The API server loads roles and policies after a moment.
+	err := wait.PollUntilContextTimeout(target.Context(), 100*time.Millisecond, world.Timeout, true, func(context.Context) (bool, error) {
+		return create("controller", "app-0", "v1", "Pod", "app-0") == nil && //nolint:contextcheck // the context is the test's
+			checkAnswer(create(installUser, "app-0", "v1", "Pod", "app-0"), refused) == nil, nil //nolint:contextcheck // the same
+	})
+	if err != nil {
+		target.Fatalf("the policy did not take effect within %s", world.Timeout)
+	}
+	for _, tt := range []struct {
+		reason, user, namespace, apiVersion, kind, objectNamespace string
+		want                                                       []string
+	}{
+		{reason: "a ThreeportWorkload", user: installUser, namespace: "default", apiVersion: workload, kind: "ThreeportWorkload"},
+		{reason: "a Pod", user: installUser, namespace: "app-0", apiVersion: "v1", kind: "Pod", objectNamespace: "app-0", want: refused},
+		{reason: "another kind of the group", user: installUser, namespace: "default", apiVersion: workload, kind: "Other", want: refused},
+		{reason: "the kind of another group", user: installUser, namespace: "default", apiVersion: "v1", kind: "ThreeportWorkload", want: refused},
+		{reason: "another namespace", user: installUser, namespace: "kube-system", apiVersion: workload, kind: "ThreeportWorkload", want: refused},
+		{reason: "another controller", user: "controller", namespace: "app-0", apiVersion: "v1", kind: "Pod", objectNamespace: "app-0"},
+	} {
+		if err := checkAnswer(create(tt.user, tt.namespace, tt.apiVersion, tt.kind, tt.objectNamespace), tt.want); err != nil {
+			target.Errorf("%s: %v", tt.reason, err)
+		}
+	}
+}
+
 // policyTakesPlurals applies an overlay that adds an irregular plural.
 func policyTakesPlurals(target installTarget) {
 	target.Helper()
@@ -407,8 +450,8 @@ func mergePatch(target installTarget, patch string) []byte {
 func policyCanBeLeftOut(target installTarget) {
 	target.Helper()
 	const group = "admissionregistration.k8s.io/v1"
-	if built := target.run("kustomize", "config/default"); strings.Count(built, "apiVersion: "+group) != 2 {
-		target.Errorf("config/default has %d objects of %s, want the policy and its binding", strings.Count(built, "apiVersion: "+group), group)
+	if built := target.run("kustomize", "config/default"); strings.Count(built, "apiVersion: "+group) != 4 {
+		target.Errorf("config/default has %d objects of %s, want two policies and their bindings", strings.Count(built, "apiVersion: "+group), group)
 	}
 	if built := target.run("kustomize", "internal/e2e/testdata/no-admission-policy"); strings.Contains(built, "apiVersion: "+group) {
 		target.Errorf("the overlay still has objects of %s:\n%s", group, built)

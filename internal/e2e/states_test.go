@@ -290,13 +290,37 @@ func TestWorkload_WrongIDs_AreShownAndHeal(t *testing.T) {
 			} {
 				w.Must(w.Upstream.Declare(w.Ctx, wrong.declared))
 				w.ExpectCondition(d, v1alpha1.ConditionDelivered, metav1.ConditionFalse, wrong.row)
+				w.expectKubernetesEvent(d.Name, "Warning", wrong.row)
 			}
 			w.Must(w.Upstream.Declare(w.Ctx, d))
 			w.ExpectCondition(d, v1alpha1.ConditionDelivered, metav1.ConditionTrue, "")
+			w.expectKubernetesEvent(d.Name, "Normal", "all reports are delivered")
+			w.expectKubernetesEvent(d.Name, "Normal", "The workload is Healthy")
 			w.ExpectOperation(d, 0, "ADDED")
 			w.AwaitAgreement(world.Expected(d)...)
 		})
 	}
+}
+
+// expectKubernetesEvent waits for an Event about a ThreeportWorkload, as kubectl describe shows it.
+func (w *agentWorld) expectKubernetesEvent(workload, eventType, note string) {
+	w.Helper()
+	w.Eventually("an Event about the ThreeportWorkload: "+note, func() error {
+		list, err := w.Client.CoreV1().Events(metav1.NamespaceDefault).List(w.Ctx, metav1.ListOptions{
+			FieldSelector: "involvedObject.kind=ThreeportWorkload,involvedObject.name=" + workload,
+		})
+		if err != nil {
+			return err
+		}
+		var notes []string
+		for _, ev := range list.Items {
+			if ev.Type == eventType && strings.Contains(ev.Message, note) {
+				return nil
+			}
+			notes = append(notes, ev.Type+" "+ev.Message)
+		}
+		return fmt.Errorf("the Events are %q", notes)
+	})
 }
 
 // Two instances that list one object both get its Events, and both ThreeportWorkloads name the other. Through v0, which has one row

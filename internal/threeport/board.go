@@ -23,6 +23,11 @@ type Workload struct {
 	Cause string `json:"cause,omitempty"`
 	// Since is when the status became what it is.
 	Since *time.Time `json:"since,omitempty"`
+	// Resources counts the listed objects, and Pods the Pods, of the last reported tree; none before the first.
+	Resources *Count `json:"resources,omitempty"`
+	Pods      *Count `json:"pods,omitempty"`
+	// Namespaces are those of the listed objects, by name: the first 10.
+	Namespaces []string `json:"namespaces,omitempty"`
 	// SaidAt is when the agent last reported the status.
 	SaidAt *time.Time `json:"saidAt,omitempty"`
 	// HeardAt is when the cluster's agent last sent a report set; none for agents that know v0 only.
@@ -43,6 +48,12 @@ type Workload struct {
 	Gone bool `json:"gone,omitempty"`
 }
 
+// Count is a number of objects, and of the Healthy ones among them.
+type Count struct {
+	Total   int64 `json:"total"`
+	Healthy int64 `json:"healthy"`
+}
+
 // List is a page of rows.
 type List[T any] struct {
 	Items []T `json:"items"`
@@ -57,6 +68,8 @@ type Object struct {
 	TreeObject
 	// Since is when its health became what it is.
 	Since *time.Time `json:"since,omitempty"`
+	// Created is when the cluster created it; none for an object without a definition.
+	Created *time.Time `json:"created,omitempty"`
 	// Gone is when it was found to be gone.
 	Gone *time.Time `json:"gone,omitempty"`
 	// Defined is true if its definition can be read.

@@ -51,15 +51,21 @@ func labelMessage(labels target.LabelUse) string {
 		"does not count; "+remedy+" adds namespaces: "+summarize(names)), 1)
 }
 
+// Reasons of the condition Delivered.
+const (
+	reasonDelivered = "Delivered"
+	reasonPending   = "Pending" // for the first answer of the control plane, or during an outage
+)
+
 // deliveredCondition is true if no report is pending or rejected. The refusal, if any, is the reason of pending reports.
 func deliveredCondition(generation int64, d v1alpha1.DeliveryStatus, refusal target.Refusal) metav1.Condition {
 	c := metav1.Condition{
 		Type: v1alpha1.ConditionDelivered, Status: metav1.ConditionTrue, ObservedGeneration: generation,
-		Reason: "Delivered", Message: "all reports are delivered",
+		Reason: reasonDelivered, Message: "all reports are delivered",
 	}
 	switch {
 	case d.Pending > 0:
-		c.Status, c.Reason = metav1.ConditionFalse, "Pending"
+		c.Status, c.Reason = metav1.ConditionFalse, reasonPending
 		if refusal != "" {
 			c.Reason = string(refusal)
 		}

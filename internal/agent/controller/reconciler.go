@@ -8,6 +8,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
@@ -70,6 +71,7 @@ type Reconciler struct {
 	delivery Delivery
 	state    State
 	lease    *v1alpha1.LeaseReference // in each status; nil if there is none
+	events   events.EventRecorder     // nil before SetupWithManager
 	now      func() time.Time
 
 	mu sync.Mutex
@@ -107,8 +109,9 @@ func (r *Reconciler) Working() error {
 	return nil
 }
 
-// SetupWithManager adds the reconciler to a manager.
+// SetupWithManager adds the reconciler to a manager, whose recorder writes its Events.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
+	r.events = mgr.GetEventRecorder("threeport-agent")
 	changes := source.Func(func(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
 		r.mu.Lock()
 		defer r.mu.Unlock()

@@ -80,8 +80,9 @@ func (r *Reconciler) write(ctx context.Context, wl *v1alpha1.ThreeportWorkload, 
 		return false, fmt.Errorf("write status of ThreeportWorkload %s: %w", wl.Name, err)
 	}
 	r.mu.Lock()
-	defer r.mu.Unlock()
 	r.writesOf(wl.Name).recordWrite(r.now())
+	r.mu.Unlock()
+	r.recordEvents(wl, before.Status)
 	return true, nil
 }
 

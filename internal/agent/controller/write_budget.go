@@ -116,6 +116,8 @@ type writeState struct {
 	budgetUsed time.Time
 	// lastTransition is the time of the latest transition that the reporter was given.
 	lastTransition time.Time
+	// answered is the last reason of the condition Delivered other than Pending; empty before the first Event about it.
+	answered string
 }
 
 // writesOf returns the record of a workload; with mu held.

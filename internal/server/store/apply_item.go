@@ -33,6 +33,7 @@ type item struct {
 	definition string
 	// specDigest is the digest of the definition; empty for none.
 	specDigest string
+	created    *int64 // when the cluster created the object, in microseconds since 1970; nil if the definition does not say so
 	result     *threeport.ReportAnswer
 }
 
@@ -73,7 +74,7 @@ func (i *item) validate() error {
 	if err != nil || doc[0] != '{' {
 		return &FieldError{"operation.definition", "a JSON object whose strings have no NUL"}
 	}
-	i.definition, i.specDigest = doc, specDigest(doc)
+	i.definition, i.specDigest, i.created = doc, specDigest(doc), creationTime(doc)
 	return nil
 }
 

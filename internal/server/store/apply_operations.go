@@ -210,9 +210,9 @@ func (a *applyTx) writeDefinitions(ctx context.Context, definitions map[string]*
 	}
 	return a.exec(ctx, bulk{
 		`INSERT INTO definitions (clusteruid, uid, type, id, apigroup, apiversion, kind, namespace, name, resourceinstanceid,
-			operation, version, deleted, current, specdigest, at, changedat, goneat)
+			operation, version, deleted, current, specdigest, created, at, changedat, goneat)
 		SELECT CAST(? AS TEXT), x.uid, x.type, x.id, x.apigroup, x.apiversion, x.kind, x.namespace, x.name, x.resourceinstanceid,
-			x.operation, x.version, x.deleted, x.current, x.specdigest, CAST(? AS BIGINT), x.changedat, x.goneat
+			x.operation, x.version, x.deleted, x.current, x.specdigest, x.created, CAST(? AS BIGINT), x.changedat, x.goneat
 		FROM x WHERE TRUE
 		ON CONFLICT (clusteruid, uid) DO UPDATE SET type = excluded.type, id = excluded.id,
 			apigroup = excluded.apigroup, apiversion = excluded.apiversion, kind = excluded.kind, namespace = excluded.namespace,
@@ -220,7 +220,8 @@ func (a *applyTx) writeDefinitions(ctx context.Context, definitions map[string]*
 			version = excluded.version, deleted = excluded.deleted,
 			previous = CASE WHEN excluded.changedat IS NULL THEN definitions.previous ELSE definitions.current END,
 			previousat = CASE WHEN excluded.changedat IS NULL THEN definitions.previousat ELSE definitions.at END,
-			current = excluded.current, specdigest = excluded.specdigest, at = excluded.at,
+			current = excluded.current, specdigest = excluded.specdigest,
+			created = COALESCE(excluded.created, definitions.created), at = excluded.at,
 			changedat = COALESCE(excluded.changedat, definitions.changedat), goneat = excluded.goneat`,
 		[]column{
 			texts("uid", written, object(func(o *threeport.ObjectRef) string { return o.UID })),
@@ -237,6 +238,7 @@ func (a *applyTx) writeDefinitions(ctx context.Context, definitions map[string]*
 			booleans("deleted", written, func(d *definition) bool { return d.deleted }),
 			optionalTexts("current", written, func(d *definition) *string { return d.item.definitionOrNil() }),
 			texts("specdigest", written, func(d *definition) string { return d.item.specDigest }),
+			optionalIntegers("created", written, func(d *definition) *int64 { return d.item.created }),
 			optionalIntegers("changedat", written, func(d *definition) *int64 {
 				if !d.changesSpec(d.item) {
 					return nil

@@ -2,8 +2,10 @@ package store
 
 import (
 	"database/sql"
+	"encoding/json"
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/threeport/threeport-agent/internal/threeport"
 )
@@ -129,6 +131,42 @@ func TestApplyOperations_OneObjectOfTwoResources(t *testing.T) {
 		for id, want := range map[int64]string{w.resource: `ADDED {"uid":"a","version":3}`, second.ID: `MODIFIED {"uid":"a","version":4}`} {
 			if got := resourceOf(t, s, id); got != want {
 				t.Errorf("row is %s, want %s", got, want)
+			}
+		}
+	})
+}
+
+func TestApplyOperations_CreationTime_OutlivesTheObject(t *testing.T) {
+	forEachDatabase(t, func(t *testing.T, s *Store) {
+		t.Helper()
+		w := newWorld(t, s)
+		created := func() string {
+			for _, o := range readDetail(t, s, w.workload).Objects {
+				if o.Created != nil {
+					return o.Created.UTC().Format(time.RFC3339)
+				}
+			}
+			return "unknown"
+		}
+		operation := func(version int64, operation, definition string) threeport.Report {
+			r := operationOf(w.workload, w.resource, "a", operation, version)
+			r.Operation.Definition = nil
+			if definition != "" {
+				r.Operation.Definition = json.RawMessage(definition)
+			}
+			return r
+		}
+		apply(t, s, "one", treeOf(w.workload, 1, nodeOf("a", "a", "Healthy")))
+		for version, step := range []struct{ operation, definition, want string }{
+			{threeport.OperationAdded, `{"metadata": {"name": "a"}}`, "unknown"},
+			{threeport.OperationModified, `{"metadata": {"creationTimestamp": null}}`, "unknown"},
+			{threeport.OperationModified, `{"metadata": {"creationTimestamp": "now"}}`, "unknown"},
+			{threeport.OperationModified, `{"metadata": {"creationTimestamp": "2026-01-02T03:04:05Z"}}`, "2026-01-02T03:04:05Z"},
+			{threeport.OperationDeleted, "", "2026-01-02T03:04:05Z"},
+		} {
+			apply(t, s, "one", operation(int64(version+1), step.operation, step.definition))
+			if got := created(); got != step.want {
+				t.Errorf("after version %d it was created at %s, want %s", version+1, got, step.want)
 			}
 		}
 	})

@@ -68,7 +68,8 @@ func (a *applyTx) applyTrees(ctx context.Context) error {
 
 // applyTree adds the changes of one tree, unless they exceed the cluster's quota.
 func (a *applyTx) applyTree(to *treeChanges, one *item, w *workloadState, present map[string]*threeport.TreeObject) {
-	changes := diffTree(one.instance, a.storedObjects(one), present)
+	objects := a.storedObjects(one)
+	changes := diffTree(one.instance, objects, present)
 	if !a.reserve(changes.growth(present)) {
 		a.rejectOverQuota(one, "tree")
 		return
@@ -78,7 +79,7 @@ func (a *applyTx) applyTree(to *treeChanges, one *item, w *workloadState, presen
 	} else {
 		one.answerUpdated()
 	}
-	w.treeVersion = one.version
+	w.treeVersion, w.tree = one.version, countTree(objects)
 	if len(changes.written)+len(changes.gone) > 0 {
 		w.changedAt = a.nextChangedAt(w.changedAt)
 	}
@@ -180,9 +181,16 @@ func (a *applyTx) writeTrees(ctx context.Context, c treeChanges) error {
 		return err
 	}
 	return a.exec(ctx, bulk{
-		"UPDATE workloads SET treeversion = x.treeversion, changedat = x.changedat FROM x WHERE workloads.type = x.type AND workloads.id = x.id",
+		`UPDATE workloads SET treeversion = x.treeversion, listed = x.listed, listedhealthy = x.listedhealthy, pods = x.pods,
+			podshealthy = x.podshealthy, namespaces = x.namespaces, changedat = x.changedat
+			FROM x WHERE workloads.type = x.type AND workloads.id = x.id`,
 		append(workloadKeyColumns(c.workloads),
 			integers("treeversion", c.workloads, func(w *workloadState) int64 { return w.treeVersion }),
+			integers("listed", c.workloads, func(w *workloadState) int64 { return w.tree.listed.Total }),
+			integers("listedhealthy", c.workloads, func(w *workloadState) int64 { return w.tree.listed.Healthy }),
+			integers("pods", c.workloads, func(w *workloadState) int64 { return w.tree.pods.Total }),
+			integers("podshealthy", c.workloads, func(w *workloadState) int64 { return w.tree.pods.Healthy }),
+			texts("namespaces", c.workloads, func(w *workloadState) string { return w.tree.namespaces }),
 			integers("changedat", c.workloads, func(w *workloadState) int64 { return w.changedAt })),
 		len(c.workloads), nil,
 	}, nil)

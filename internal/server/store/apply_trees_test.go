@@ -102,6 +102,47 @@ func TestApplyTrees_ForeignResource_IsOmitted(t *testing.T) {
 	})
 }
 
+func TestApplyTrees_Counts_AreOfTheLastTree(t *testing.T) {
+	forEachDatabase(t, func(t *testing.T, s *Store) {
+		t.Helper()
+		w := newWorld(t, s)
+		node := func(kind, name, namespace, health string, listed bool) threeport.TreeObject {
+			return threeport.TreeObject{
+				Object: threeport.ObjectRef{Kind: kind, Name: name, Namespace: namespace, UID: name}, Listed: listed, Health: health,
+			}
+		}
+		show := func() string {
+			list, err := s.Workloads(t.Context(), WorkloadQuery{Types: []string{w.workload.Type}})
+			if err != nil || len(list.Items) != 1 {
+				t.Fatalf("the list is %+v, %v, want one workload", list.Items, err)
+			}
+			row := list.Items[0]
+			if row.Resources == nil || row.Pods == nil {
+				return "none"
+			}
+			return fmt.Sprint(*row.Resources, *row.Pods, row.Namespaces)
+		}
+		if got := show(); got != "none" {
+			t.Errorf("before the first tree the counts are %s, want none", got)
+		}
+		apply(t, s, "one", treeOf(w.workload, 1,
+			node("Deployment", "web", "shop", "Down", true), node("Service", "web-service", "shop", "Healthy", true),
+			node("Namespace", "shop", "", "Healthy", true), node("ConfigMap", "rules", "audit", "Healthy", true),
+			node("Pod", "web-1", "shop", "Healthy", false), node("Pod", "web-2", "shop", "Down", false), node("ReplicaSet", "web-0", "other", "Down", false)))
+		if got, want := show(), "{4 3} {2 1} [audit shop]"; got != want {
+			t.Errorf("the counts are %s, want %s", got, want)
+		}
+		var many []threeport.TreeObject
+		for i := range 12 {
+			many = append(many, node("Service", fmt.Sprint("s", i), fmt.Sprint("n", i%11), "Healthy", true))
+		}
+		apply(t, s, "one", treeOf(w.workload, 2, many...))
+		if got, want := show(), "{12 12} {0 0} [n0 n1 n10 n2 n3 n4 n5 n6 n7 n8]"; got != want {
+			t.Errorf("the counts are %s, want %s", got, want)
+		}
+	})
+}
+
 func TestApplyTrees_Since_ChangesWithHealth(t *testing.T) {
 	forEachDatabase(t, func(t *testing.T, s *Store) {
 		t.Helper()

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"strings"
+	"time"
 
 	"github.com/threeport/threeport-agent/internal/server/store/canonicaljson"
 )
@@ -59,4 +60,22 @@ func isOfController(annotation string) bool {
 		}
 	}
 	return false
+}
+
+// creationTime returns metadata.creationTimestamp of a definition in microseconds since 1970; nil if there is none.
+func creationTime(definition string) *int64 {
+	for key, metadata := range canonicaljson.Members(definition) {
+		if key != `"metadata"` {
+			continue
+		}
+		for key, value := range canonicaljson.Members(metadata) {
+			if key != `"creationTimestamp"` {
+				continue
+			}
+			if at, err := time.Parse(`"`+time.RFC3339+`"`, value); err == nil {
+				return new(at.UnixMicro())
+			}
+		}
+	}
+	return nil
 }

@@ -96,7 +96,8 @@ const maxListedText = 4096
 func workloadColumns(length int) string {
 	return "w.type, w.id, " + boundedText("w.name") + ", w.clusteruid, w.status, " + cutText("w.said", length) + ", w.reason, " +
 		cutText("w.cause", length) + ", w.since, w.saidat, w.silent, " +
-		"w.pending, w.rejected, w.dropped, w.changedat, w.deletedat, w.rank, w.namekey, c.name, c.namekey, c.heardat, c.delayseconds"
+		"w.pending, w.rejected, w.dropped, w.changedat, w.deletedat, w.rank, w.namekey, c.name, c.namekey, c.heardat, c.delayseconds, " +
+		"w.treeversion, w.listed, w.listedhealthy, w.pods, w.podshealthy, w.namespaces"
 }
 
 func scanWorkload(scan scanner) (*workloadRow, error) {
@@ -106,11 +107,17 @@ func scanWorkload(scan scanner) (*workloadRow, error) {
 		deletedAt, heardAt              sql.NullInt64
 		since, saidAt, id, changed      int64
 		delay                           sql.NullFloat64
+		treeVersion                     int64
+		counts                          treeCounts
 	)
 	err := scan(&row.Type, &id, &row.Name, &clusterUID, &row.Status, &row.Said, &row.Reason, &row.Cause, &since, &saidAt, &row.Silent,
-		&row.Pending, &row.Rejected, &row.Dropped, &changed, &deletedAt, &row.rank, &row.nameKey, &cluster, &clusterKey, &heardAt, &delay)
+		&row.Pending, &row.Rejected, &row.Dropped, &changed, &deletedAt, &row.rank, &row.nameKey, &cluster, &clusterKey, &heardAt, &delay,
+		&treeVersion, &counts.listed.Total, &counts.listed.Healthy, &counts.pods.Total, &counts.pods.Healthy, &counts.namespaces)
 	if err != nil {
 		return nil, err
+	}
+	if treeVersion > 0 {
+		row.Resources, row.Pods, row.Namespaces = &counts.listed, &counts.pods, counts.namespaceList()
 	}
 	row.ID, row.Changed = threeport.ID(id), threeport.ID(changed)
 	row.ClusterUID, row.ClusterName, row.clusterKey = clusterUID.String, cluster.String, clusterKey.String

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -180,7 +181,7 @@ func TestWorkloads_ReturnsAllFields(t *testing.T) {
 			Status: "Unknown", Said: "Down", Reason: "Absent", Cause: "why", DelaySeconds: 1.5, Silent: true,
 			Pending: 1, Rejected: 2, Dropped: 3, Changed: 7,
 		}
-		if got != want {
+		if !reflect.DeepEqual(got, want) {
 			t.Errorf("got  %+v\nwant %+v", got, want)
 		}
 	})

@@ -1,0 +1,69 @@
+package controller
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/client-go/tools/events"
+
+	"github.com/threeport/threeport-agent/internal/agent/target"
+)
+
+// TestEvents_HealthAndDelivery_OneForEachChange changes the health and the delivery of a workload step by step.
+func TestEvents_HealthAndDelivery_OneForEachChange(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	recorder := events.NewFakeRecorder(100)
+	w.reconciler.events = recorder
+	wl := workload("events-of-changes", "a")
+	w.create(wl)
+	refused := target.DeliveryProgress{Pending: 2, Refusal: target.UnknownInstance}
+	long := strings.Repeat("ü", 5000)
+	for i, step := range []struct {
+		reason        string
+		status, cause string
+		progress      target.DeliveryProgress
+		restart       bool
+		want          []string
+	}{
+		{reason: "a new workload is Unknown", status: "Unknown", cause: "not seen"},
+		{reason: "it works", status: "Healthy", want: []string{"Normal Healthy The workload is Healthy, it was Unknown"}},
+		{reason: "reports are pending", status: "Healthy", progress: target.DeliveryProgress{Pending: 1}},
+		{reason: "it crashes", status: "Down", cause: "it crashes", want: []string{"Warning Down The workload is Down, it was Healthy: Crash; it crashes"}},
+		{reason: "another cause", status: "Down", cause: "it crashes twice"},
+		{
+			reason: "reports are refused", status: "Down", cause: "it crashes twice", progress: refused,
+			want: []string{"Warning UnknownInstance 2 reports are not delivered yet"},
+		},
+		{reason: "a new process", status: "Down", cause: "it crashes thrice", progress: refused, restart: true},
+		{reason: "they are pending again", status: "Down", cause: "it crashes thrice", progress: target.DeliveryProgress{Pending: 1}},
+		{reason: "all are delivered", status: "Down", cause: "it crashes thrice", want: []string{"Normal Delivered all reports are delivered"}},
+		{reason: "a long cause is cut", status: "Unhealthy", cause: long, want: []string{"Warning Unhealthy The workload is Unhealthy, it was Down: Crash; üü"}},
+	} {
+		if step.restart {
+			w.restart()
+			w.reconciler.events = recorder
+		}
+		w.verdict(step.status, "", "")
+		if step.cause != "" {
+			w.verdict(step.status, "Crash", step.cause)
+		}
+		w.delivery.set(step.progress)
+		w.clock = w.clock.Add(time.Minute)
+		w.reconcile(wl.Name)
+		var got []string
+		for len(recorder.Events) > 0 {
+			got = append(got, <-recorder.Events)
+		}
+		if !slices.EqualFunc(got, step.want, strings.HasPrefix) {
+			t.Errorf("step %d, %s: the Events are %q, want %q", i, step.reason, got, step.want)
+		}
+		for _, text := range got {
+			if len(text) > maxNoteBytes+100 {
+				t.Errorf("step %d: the Event has %d bytes, want the limit of the API server", i, len(text))
+			}
+		}
+	}
+}
