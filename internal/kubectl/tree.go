@@ -368,7 +368,7 @@ func groupSimilar(children []*treeNode) (shown []*treeNode, hidden []string) {
 		}
 	}
 	for _, l := range order {
-		text := fmt.Sprintf("… %d more %ss %s", left[l], l.kind, strings.TrimSpace(string(l.status)+" "+l.reason))
+		text := fmt.Sprintf("… %d more %s %s", left[l], plural(left[l], l.kind), strings.TrimSpace(string(l.status)+" "+l.reason))
 		if l.spent {
 			text = "… " + many(left[l], "ReplicaSet") + " of earlier revisions"
 		}
