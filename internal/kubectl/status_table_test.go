@@ -185,6 +185,22 @@ func TestWriteDetails(t *testing.T) {
 	}
 }
 
+func TestWriteDetails_LongCauseOfAResource_IsNotCut(t *testing.T) {
+	cause, _, _ := strings.Cut(longCause, ";")
+	s := workloadStatus{Name: "web", Status: health.Down, Resources: []v1alpha1.ResourceStatus{
+		{Kind: "Deployment", Namespace: "shop", Name: "web", Health: "Down", State: v1alpha1.ResourcePresent, Reason: "ImagePullBackOff", Message: cause},
+	}}
+	for _, width := range []int{80, 160} {
+		var out bytes.Buffer
+		if err := s.writeDetails(&out, false, goldenTime, output{}, width); err != nil {
+			t.Fatal(err)
+		}
+		if text := strings.Join(strings.Fields(out.String()), " "); !strings.Contains(text, cause) || !strings.Contains(text, "1 of 1 resource ") {
+			t.Errorf("width %d: the cause is cut, or the resource is not counted:\n%s", width, out.String())
+		}
+	}
+}
+
 func TestEncode(t *testing.T) {
 	for name, o := range map[string]statusOptions{
 		"status.json":     {output: output{value: outputJSON}},
