@@ -33,7 +33,7 @@ func (p *plugin) statusCommand() *cobra.Command {
 			"resources (READY) and of its pods (PODS) are Healthy, whether all reports are delivered, and the cause if it is not Healthy. " +
 			"With a name, it shows the details of one: its conditions, the resources that are not Healthy, and undelivered reports.\n\n" +
 			"If the agent does not report, the status is Unknown. The cause has the last status. With --fresh, the plugin assesses the " +
-			"objects in the cluster itself, as tree does.\n" +
+			"objects in the cluster itself, as tree does." +
 			connectionHelp + "\n\n" + statusExitHelp,
 		Example: `  # All workloads, the worst first
   kubectl threeport status

@@ -228,6 +228,21 @@ func TestBuildTree_ForbiddenSecret_DoesNotCount(t *testing.T) {
 	}
 }
 
+func TestGroupSimilar_CountsInTheRightNumber(t *testing.T) {
+	for hidden, want := range map[int]string{1: "… 1 more Ingress Healthy (--all)", 2: "… 2 more Ingresses Healthy (--all)"} {
+		var children []*treeNode
+		for range maxSimilar { // listed, so that they are always shown
+			children = append(children, &treeNode{Kind: "Ingress", Status: health.Healthy, State: v1alpha1.ResourcePresent})
+		}
+		for range hidden {
+			children = append(children, &treeNode{Kind: "Ingress", Status: health.Healthy})
+		}
+		if _, got := groupSimilar(children); len(got) != 1 || got[0] != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}
+
 func TestRelatedGroups(t *testing.T) {
 	groups := map[string]bool{"cluster.x-k8s.io": true, "argoproj.io": true}
 	for group, want := range map[string]bool{
