@@ -42,7 +42,7 @@ func TestWrapTo(t *testing.T) {
 		{reason: "a text that fits is not marked", text: "one two three", width: 7, most: 2, want: []string{"one two", "three"}},
 		{reason: "a longer word is broken", text: "a abcdefgh b", width: 4, most: 4, want: []string{"a", "abcd", "efgh", "b"}},
 		{reason: "the end is cut", text: "one two three four", width: 5, most: 2, want: []string{"one", "two …"}},
-		{reason: "without room there is one character", text: "abc", width: 0, most: 2, want: []string{"a", "…"}},
+		{reason: "a width of 0 is one character", text: "abc", width: 0, most: 2, want: []string{"a", "…"}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.reason, func(t *testing.T) {

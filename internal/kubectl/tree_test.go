@@ -163,7 +163,7 @@ func TestBuildTree_VerdictOnTheWorkload_IsThatOfTheAgent(t *testing.T) {
 			health.Down, "ConfigMap a does not exist; 1 other resource is not Healthy",
 		},
 		{
-			"a labelled object that is no Pod does not count",
+			"a labelled Deployment is left out",
 			workloadObjects{listed: []listedResource{present}, labelled: []*unstructured.Unstructured{object("apps/v1", "Deployment", "d", "Down/X/x")}},
 			health.Healthy, "",
 		},
