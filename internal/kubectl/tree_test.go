@@ -119,15 +119,18 @@ func TestTree_AgentDiffers_NamesBothVerdictsFirst(t *testing.T) {
 		{"both agree", workloadStatus{Status: health.Down, Reason: "CrashLoopBackOff", Message: "another message"}, "OBJECT "},
 		{"the agent simplified the reason", workloadStatus{Status: health.Down, Reason: "Crash-Loop back_off"}, "OBJECT "},
 		{
-			"flapping", workloadStatus{Status: health.Unhealthy, Reason: "CrashLoopBackOff", Message: "pod a: exit code 1, 5 changes in 10 min", Since: at},
+			"flapping",
+			workloadStatus{Status: health.Unhealthy, Reason: "CrashLoopBackOff", Message: "pod a: exit code 1, 5 changes in 10 min", Since: at},
 			"The agent reports Unhealthy for 3m (CrashLoopBackOff: pod a: exit code 1, 5 changes in 10 min). The plugin assessed the objects now: Down (CrashLoopBackOff).\n\nOBJECT ",
 		},
 		{
-			"another reason", workloadStatus{Status: health.Down, Reason: "ImagePullBackOff"},
+			"another reason",
+			workloadStatus{Status: health.Down, Reason: "ImagePullBackOff"},
 			"The agent reports Down (ImagePullBackOff). The plugin assessed the objects now: Down (CrashLoopBackOff).\n",
 		},
 		{
-			"the agent does not report", workloadStatus{Status: health.Unknown, LastStatus: health.Down, Since: at},
+			"the agent does not report",
+			workloadStatus{Status: health.Unknown, LastStatus: health.Down, Since: at},
 			"No report of the agent since 2026-01-31T11:57:00Z (last status: Down). The plugin assessed the objects now: Down (CrashLoopBackOff).\n",
 		},
 	} {
@@ -159,7 +162,8 @@ func TestBuildTree_VerdictOnTheWorkload_IsThatOfTheAgent(t *testing.T) {
 		message string
 	}{
 		{
-			"other resources are counted", workloadObjects{listed: []listedResource{absent, absent}},
+			"other resources are counted",
+			workloadObjects{listed: []listedResource{absent, absent}},
 			health.Down, "ConfigMap a does not exist; 1 other resource is not Healthy",
 		},
 		{
