@@ -101,6 +101,9 @@ func (f *Dependents) Combine(kind schema.GroupKind, self Assessment) Aggregate {
 	out.Status = f.status(kind, self, e.severity)
 	if out.Status == Unknown && self.Status == Unknown && f.activePods() > 0 {
 		ready := fmt.Sprintf("%d of %d pods ready", f.phases[Serving], f.activePods())
+		if f.activePods() == 1 {
+			ready = fmt.Sprintf("%d of 1 pod ready", f.phases[Serving])
+		}
 		out.Message = strings.Join(nonEmpty(self.Message, ready), "; ")
 	}
 	if worse(out.Status, Reconciling) && self.Message != "" {

@@ -172,7 +172,7 @@ func TestDependentsCombine(t *testing.T) {
 		},
 		{
 			reason: "pods that leave or have ended are not counted", kind: customKind,
-			own: silent, derived: []Assessment{serves, leaves, did}, want: Verdict{Unknown, "NoSignal", "no status; 1 of 1 pods ready"},
+			own: silent, derived: []Assessment{serves, leaves, did}, want: Verdict{Unknown, "NoSignal", "no status; 1 of 1 pod ready"},
 		},
 		{
 			reason: "pods of the unknown start", kind: customKind, own: silent,

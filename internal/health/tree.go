@@ -2,6 +2,7 @@ package health
 
 import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 )
 
@@ -48,6 +49,17 @@ func Forest(objects []*unstructured.Unstructured, contextOf func(*unstructured.U
 		n.combine()
 	}
 	return roots
+}
+
+// Labelled assesses the objects that belong to a workload by their label only, given the roots of their trees. Only Pods and
+// EndpointSlices count; it returns false if there are none.
+func Labelled(roots []*Node) (Verdict, bool) {
+	var dependents Dependents
+	for _, n := range roots {
+		n.addTo(&dependents, OwnerPath{}, maxOwnerDepth)
+	}
+	healthy := Assessment{Verdict: Verdict{Status: Healthy}}
+	return dependents.Combine(schema.GroupKind{}, healthy).Verdict, dependents.Len() > 0
 }
 
 // ownerOf returns the index of an object's owner; -1 if it has none among the objects.

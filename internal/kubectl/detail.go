@@ -36,7 +36,7 @@ func (s *workloadStatus) writeDetails(out io.Writer, p palette, now time.Time, o
 		field(name, cell{text: line})
 		name = ""
 	}
-	field("READY", fraction(s.Ready), cell{text: "resources"})
+	field("READY", fraction(s.Ready), cell{text: resourceNoun(s.Ready)})
 	field("PODS", fraction(s.Pods))
 	field("INSTANCE", cell{text: fmt.Sprintf("%s %d", s.Type, s.ID)})
 	if s.ConfirmedAt != nil {
@@ -70,6 +70,14 @@ func (s *workloadStatus) writeDetails(out io.Writer, p palette, now time.Time, o
 	return nil
 }
 
+// resourceNoun is the noun after a count: "1/1 resource", "2/4 resources".
+func resourceNoun(c *v1alpha1.Count) string {
+	if c == nil {
+		return "resources"
+	}
+	return plural(int(c.Total), "resource")
+}
+
 // joined joins all cells but the first.
 func joined(cells []cell) []cell {
 	all := cell{style: cells[1].style}
@@ -101,7 +109,7 @@ func resourcesTitle(s *workloadStatus, o output) string {
 			unhealthy++
 		}
 	}
-	return fmt.Sprintf("NOT HEALTHY: %d of %d resources", unhealthy, int64(len(s.Resources))+s.Omitted)
+	return fmt.Sprintf("NOT HEALTHY: %d of %s", unhealthy, many(len(s.Resources)+int(s.Omitted), "resource"))
 }
 
 func isHealthy(r *v1alpha1.ResourceStatus) bool {
@@ -110,7 +118,7 @@ func isHealthy(r *v1alpha1.ResourceStatus) bool {
 
 // resources returns the table of the listed resources, the worst first. Only the wide table has Healthy ones.
 func (s *workloadStatus) resources(o output) *table {
-	t := &table{}
+	t := &table{wrapped: 4}
 	all := slices.Clone(s.Resources)
 	slices.SortStableFunc(all, func(a, b v1alpha1.ResourceStatus) int {
 		return cmp.Compare(rank(health.Status(a.Health)), rank(health.Status(b.Health)))
@@ -136,7 +144,7 @@ func (s *workloadStatus) resources(o output) *table {
 		t.add(append(row, cell{r.Reason, plain}, cell{cause, plain})...)
 	}
 	if s.Omitted > 0 && o.value == outputWide {
-		t.add(cell{"…", dim}, cell{fmt.Sprintf("and %d Healthy ones, which are omitted from the status", s.Omitted), dim})
+		t.add(cell{"…", dim}, cell{"and " + many(int(s.Omitted), "Healthy resource") + " omitted from the status", dim})
 	}
 	return t
 }

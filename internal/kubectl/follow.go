@@ -215,7 +215,7 @@ func (f *follower) printChanges() error {
 	for name := range f.shown {
 		if !there[name] {
 			delete(f.shown, name)
-			changed = append(changed, workloadStatus{Name: name, Status: "Deleted"})
+			changed = append(changed, workloadStatus{Name: name, Namespaces: []string{}, Status: "Deleted"})
 		}
 	}
 	if f.o.output.value == outputJSON || f.o.output.value == outputYAML {

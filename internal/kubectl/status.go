@@ -30,10 +30,10 @@ func (p *plugin) statusCommand() *cobra.Command {
 		Use:   "status [NAME]",
 		Short: "Show the status of the workloads of the cluster, or the details of one",
 		Long: "Shows the status that the agent reports for each ThreeportWorkload, the worst first: its health, how many of its listed " +
-			"resources and pods are Healthy, whether all reports are delivered, and the cause if it is not Healthy. " +
+			"resources (READY) and of its pods (PODS) are Healthy, whether all reports are delivered, and the cause if it is not Healthy. " +
 			"With a name, it shows the details of one: its conditions, the resources that are not Healthy, and undelivered reports.\n\n" +
 			"If the agent does not report, the status is Unknown. The cause has the last status. With --fresh, the plugin assesses the " +
-			"objects in the cluster itself, as tree does.\n" +
+			"objects in the cluster itself, as tree does." +
 			connectionHelp + "\n\n" + statusExitHelp,
 		Example: `  # All workloads, the worst first
   kubectl threeport status
@@ -105,7 +105,7 @@ func (o *statusOptions) run(ctx context.Context) error {
 // statuses returns the status of the workloads that -n selects, the worst first.
 func (o *statusOptions) statuses(ctx context.Context, list []v1alpha1.ThreeportWorkload) ([]workloadStatus, error) {
 	if namespace := *o.cluster.flags.Namespace; namespace != "" {
-		list = slices.DeleteFunc(list, func(wl v1alpha1.ThreeportWorkload) bool { return !listsObjectIn(&wl, namespace) })
+		list = slices.DeleteFunc(list, func(wl v1alpha1.ThreeportWorkload) bool { return !slices.Contains(namespacesOf(&wl), namespace) })
 	}
 	if o.fresh {
 		return o.assessed(ctx, list)
@@ -165,8 +165,10 @@ func (s *workloadStatus) setAssessment(root *treeNode) {
 	s.Status, s.Reason, s.Message, s.Since, s.NotHealthySince = root.Status, root.Reason, root.Message, root.Since, nil
 	s.Ready, s.Pods, s.Conditions = &v1alpha1.Count{}, &v1alpha1.Count{}, nil
 	s.Delivery, s.Resources, s.Omitted = v1alpha1.DeliveryStatus{}, nil, 0
+	namespaces := []string{}
 	root.each(func(b *treeNode) {
 		if b.State != "" {
+			namespaces = append(namespaces, b.Namespace)
 			s.Ready.Total++
 			s.Resources = append(s.Resources, v1alpha1.ResourceStatus{
 				Version: b.APIVersion, Kind: b.Kind, Namespace: b.Namespace, Name: b.Name, State: b.State,
@@ -185,12 +187,7 @@ func (s *workloadStatus) setAssessment(root *treeNode) {
 			}
 		}
 	})
-}
-
-// listsObjectIn reports whether a workload lists an object in a namespace. The status has the namespaces that the spec omits.
-func listsObjectIn(wl *v1alpha1.ThreeportWorkload, namespace string) bool {
-	return slices.ContainsFunc(wl.Spec.WorkloadResourceInstances, func(r v1alpha1.WorkloadResourceInstance) bool { return r.Namespace == namespace }) ||
-		slices.ContainsFunc(wl.Status.Resources, func(r v1alpha1.ResourceStatus) bool { return r.Namespace == namespace })
+	s.Namespaces = namespaceSet(namespaces)
 }
 
 // noWorkloads says that there are no workloads to show.

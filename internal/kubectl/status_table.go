@@ -17,7 +17,10 @@ import (
 
 // workloadStatus is the status of a ThreeportWorkload, as -o json and -o yaml print it.
 type workloadStatus struct {
-	Name    string        `json:"name"`
+	Name string `json:"name"`
+	// Namespaces are the namespaces of the listed objects, sorted.
+	Namespaces []string `json:"namespaces"`
+
 	Status  health.Status `json:"status"`
 	Reason  string        `json:"reason"`
 	Message string        `json:"message"`
@@ -46,7 +49,7 @@ type workloadStatus struct {
 func statusOf(wl *v1alpha1.ThreeportWorkload) workloadStatus {
 	st := &wl.Status
 	s := workloadStatus{
-		Name: wl.Name, Status: health.Status(st.Health), Reason: st.Reason, Message: st.Message,
+		Name: wl.Name, Namespaces: namespacesOf(wl), Status: health.Status(st.Health), Reason: st.Reason, Message: st.Message,
 		Since: st.HealthSince, NotHealthySince: st.NotHealthySince,
 		Ready: st.ResourceCount, Pods: st.PodCount, Type: wl.Spec.WorkloadType, ID: wl.Spec.WorkloadInstanceID,
 		IDText:  strconv.FormatInt(wl.Spec.WorkloadInstanceID, 10),
@@ -75,6 +78,36 @@ func statusOf(wl *v1alpha1.ThreeportWorkload) workloadStatus {
 		s.override(health.Unknown, cmp.Or(judged.Reason, "NotJudged"), cmp.Or(judged.Message, "the agent has not assessed it yet"))
 	}
 	return s
+}
+
+// namespacesOf returns the namespaces of the listed objects, sorted. The status has those that the spec omits.
+func namespacesOf(wl *v1alpha1.ThreeportWorkload) []string {
+	out := []string{}
+	for _, r := range wl.Spec.WorkloadResourceInstances {
+		out = append(out, r.Namespace)
+	}
+	for i := range wl.Status.Resources {
+		out = append(out, wl.Status.Resources[i].Namespace)
+	}
+	return namespaceSet(out)
+}
+
+// namespaceSet sorts namespaces, and removes duplicates and the empty namespace of cluster-scoped objects.
+func namespaceSet(all []string) []string {
+	slices.Sort(all)
+	return slices.DeleteFunc(slices.Compact(all), func(namespace string) bool { return namespace == "" })
+}
+
+// namespace summarizes the namespaces: "shop +2".
+func (s *workloadStatus) namespace() cell {
+	switch n := len(s.Namespaces); n {
+	case 0:
+		return cell{none, dim}
+	case 1:
+		return cell{s.Namespaces[0], plain}
+	default:
+		return cell{fmt.Sprintf("%s +%d", s.Namespaces[0], n-1), plain}
+	}
 }
 
 // override replaces a verdict that is not about the current workload.
@@ -153,38 +186,44 @@ func (s *workloadStatus) since() time.Time {
 	return s.Since.Time
 }
 
-// worstFirst sorts workloads by status, the worst first, and those with an equal status by its start, the newest first.
+// worstFirst sorts workloads by status, the worst first, then by the last status if the agent does not report. Those with an equal
+// status are sorted by its start, the newest first, unless they are Healthy.
 func worstFirst(all []workloadStatus) {
 	slices.SortStableFunc(all, func(a, b workloadStatus) int {
 		byTime := 0
-		if a.Since != nil && b.Since != nil && a.Status != health.Healthy {
-			byTime = b.Since.Compare(a.Since.Time)
+		if a.Status != health.Healthy {
+			byTime = b.since().Compare(a.since())
 		}
-		return cmp.Or(cmp.Compare(rank(a.Status), rank(b.Status)), byTime, cmp.Compare(a.Name, b.Name))
+		return cmp.Or(
+			cmp.Compare(rank(a.Status), rank(b.Status)),
+			cmp.Compare(rank(cmp.Or(a.LastStatus, a.Status)), rank(cmp.Or(b.LastStatus, b.Status))),
+			byTime,
+			cmp.Compare(a.Name, b.Name))
 	})
 }
 
-// statusTable returns the table of all workloads.
+// statusTable returns the table of all workloads. A cause that does not fit is below its workload.
 func statusTable(all []workloadStatus, now time.Time, wide bool) *table {
 	t := &table{}
-	titles := []string{"NAME", "STATUS", "READY", "PODS", "DELIVERED", "SINCE", "AGE"}
+	titles := []string{"NAME", "NAMESPACE", "STATUS", "READY", "PODS", "DELIVERED", "SINCE"}
 	if wide {
-		titles = append(titles, "WATCHING", "DURABLE", "TYPE", "INSTANCE")
+		titles = append(titles, "AGE", "WATCHING", "DURABLE", "TYPE", "INSTANCE")
 	}
+	t.wrapped = len(titles)
 	t.header(append(titles, "CAUSE")...)
 	for i := range all {
 		s := &all[i]
 		row := []cell{
 			{s.Name, plain},
+			s.namespace(),
 			{string(s.Status), styleOf(s.Status)},
 			fraction(s.Ready),
 			fraction(s.Pods),
 			s.delivered(),
 			{ago(s.since(), now), plain},
-			{ago(s.Created.Time, now), plain},
 		}
 		if wide {
-			row = append(row, s.condition(v1alpha1.ConditionWatching), s.condition(v1alpha1.ConditionDurable),
+			row = append(row, cell{ago(s.Created.Time, now), plain}, s.condition(v1alpha1.ConditionWatching), s.condition(v1alpha1.ConditionDurable),
 				cell{string(s.Type), plain}, cell{fmt.Sprint(s.ID), plain})
 		}
 		t.add(append(row, cell{s.cause(), plain})...)

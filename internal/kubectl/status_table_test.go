@@ -61,6 +61,78 @@ func TestWorstFirst_EqualStatus_NewestTroubleFirst(t *testing.T) {
 	}
 }
 
+func TestWorstFirst_AgentNotReporting_ByLastStatus(t *testing.T) {
+	stopped := &metav1.Time{Time: goldenTime.Add(-time.Hour)}
+	all := []workloadStatus{
+		{Name: "was-healthy", Status: health.Unknown, LastStatus: health.Healthy, Since: stopped},
+		{Name: "never-seen", Status: health.Unknown},
+		{Name: "was-starting", Status: health.Unknown, LastStatus: health.Reconciling, Since: stopped},
+		{Name: "was-down", Status: health.Unknown, LastStatus: health.Down, Since: stopped},
+		{Name: "down", Status: health.Down},
+	}
+	worstFirst(all)
+	var names []string
+	for _, s := range all {
+		names = append(names, s.Name)
+	}
+	if want := []string{"down", "was-down", "was-starting", "never-seen", "was-healthy"}; !slices.Equal(names, want) {
+		t.Errorf("the order is %v, want %v", names, want)
+	}
+}
+
+func TestNamespacesOf(t *testing.T) {
+	wl := &v1alpha1.ThreeportWorkload{}
+	wl.Spec.WorkloadResourceInstances = []v1alpha1.WorkloadResourceInstance{{Namespace: "shop"}, {}, {Namespace: "shop"}, {Namespace: "db"}}
+	wl.Status.Resources = []v1alpha1.ResourceStatus{{Namespace: "shop"}, {Namespace: "default"}, {}}
+	for _, tt := range []struct {
+		reason   string
+		workload *v1alpha1.ThreeportWorkload
+		want     []string
+		text     string
+	}{
+		{"the status has the namespaces that the spec omits", wl, []string{"db", "default", "shop"}, "db +2"},
+		{"only cluster-scoped objects", &v1alpha1.ThreeportWorkload{}, []string{}, "-"},
+	} {
+		s := statusOf(tt.workload)
+		if !slices.Equal(s.Namespaces, tt.want) || s.Namespaces == nil {
+			t.Errorf("%s: the namespaces are %#v, want %q", tt.reason, s.Namespaces, tt.want)
+		}
+		if got := s.namespace().text; got != tt.text {
+			t.Errorf("%s: the column has %q, want %q", tt.reason, got, tt.text)
+		}
+	}
+}
+
+// longCause is the cause of a chain that does not fit into a line of 160 characters.
+const longCause = "5 pods ImagePullBackOff: image registry.example.com/shop/app:9 cannot be pulled: it does not exist, since 2026-01-31T11:42Z " +
+	"→ ReplicaSet web-bc7476686 → Deployment web has 0 of 5 replicas ready; 2 other resources are not Healthy"
+
+func TestStatusTable_LongCause_IsBelowItsWorkload(t *testing.T) {
+	count := &v1alpha1.Count{Total: 5}
+	all := []workloadStatus{
+		{Name: "web", Namespaces: []string{"shop"}, Status: health.Down, Reason: "ImagePullBackOff", Message: longCause, Ready: count, Pods: count},
+		{Name: "api", Namespaces: []string{"a", "b", "c"}, Status: health.Down, Reason: "Absent", Message: "gone"},
+		{Name: "endless", Status: health.Down, Message: longCause + "; " + longCause + "; " + longCause},
+		{Name: "image", Status: health.Down, Message: "5 pods ErrImagePull: " + strings.Repeat("a1b2c3d4", 25)},
+	}
+	for width, name := range map[int]string{80: "list-80.txt", 160: "list-160.txt", 0: "list-0.txt"} {
+		var out bytes.Buffer
+		if err := statusTable(all, goldenTime, false).write(&out, false, "", width); err != nil {
+			t.Fatal(err)
+		}
+		golden(t, name, out.String())
+		text := strings.Join(strings.Fields(out.String()), " ")
+		if !strings.Contains(text, longCause) {
+			t.Errorf("width %d: the cause is cut:\n%s", width, out.String())
+		}
+		for line := range strings.Lines(out.String()) {
+			if n := len([]rune(strings.TrimSuffix(line, "\n"))); width > 0 && n > width {
+				t.Errorf("a line has %d characters on a terminal of %d: %s", n, width, line)
+			}
+		}
+	}
+}
+
 func TestStatusTable_FitsTheTerminal(t *testing.T) {
 	for _, width := range []int{20, 60, 100} {
 		var out bytes.Buffer
@@ -109,6 +181,22 @@ func TestWriteDetails(t *testing.T) {
 				t.Fatal(err)
 			}
 			golden(t, strings.TrimSuffix("detail-"+s.Name+"-"+format, "-")+".txt", out.String())
+		}
+	}
+}
+
+func TestWriteDetails_LongCauseOfAResource_IsNotCut(t *testing.T) {
+	cause, _, _ := strings.Cut(longCause, ";")
+	s := workloadStatus{Name: "web", Status: health.Down, Resources: []v1alpha1.ResourceStatus{
+		{Kind: "Deployment", Namespace: "shop", Name: "web", Health: "Down", State: v1alpha1.ResourcePresent, Reason: "ImagePullBackOff", Message: cause},
+	}}
+	for _, width := range []int{80, 160} {
+		var out bytes.Buffer
+		if err := s.writeDetails(&out, false, goldenTime, output{}, width); err != nil {
+			t.Fatal(err)
+		}
+		if text := strings.Join(strings.Fields(out.String()), " "); !strings.Contains(text, cause) || !strings.Contains(text, "1 of 1 resource ") {
+			t.Errorf("width %d: the cause is cut, or the resource is not counted:\n%s", width, out.String())
 		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 	"unicode"
@@ -40,10 +41,21 @@ func ago(t, now time.Time) string {
 
 // many counts: "1 object", "2 objects".
 func many(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
+	return fmt.Sprintf("%d %s", n, plural(n, noun))
+}
+
+// plural returns the plural of a noun, unless n is 1: "Pods", "Ingresses", "NetworkPolicies", "Endpoints".
+func plural(n int, noun string) string {
+	stem, isY := strings.CutSuffix(noun, "y")
+	switch {
+	case n == 1, strings.HasSuffix(noun, "ts"):
+		return noun
+	case isY && !strings.HasSuffix(stem, "a") && !strings.HasSuffix(stem, "e"):
+		return stem + "ies"
+	case strings.HasSuffix(noun, "s"), strings.HasSuffix(noun, "x"):
+		return noun + "es"
 	}
-	return fmt.Sprintf("%d %ss", n, noun)
+	return noun + "s"
 }
 
 // cell is a text of a table with its style.
@@ -52,9 +64,14 @@ type cell struct {
 	style style
 }
 
+// maxWrapped is the maximum number of lines of a wrapped cell.
+const maxWrapped = 3
+
 // table is a table with aligned columns.
 type table struct {
 	rows [][]cell
+	// wrapped is the column whose cells are written below their row if they do not fit; 0 for none. No text may follow it.
+	wrapped int
 }
 
 func (t *table) add(cells ...cell) {
@@ -73,7 +90,8 @@ func (t *table) header(titles ...string) {
 	t.add(cells...)
 }
 
-// write writes the rows behind an indentation, cut to a width unless that is 0.
+// write writes the rows behind an indentation. Unless the width is 0, it cuts them to the width, and writes a cell of the wrapped
+// column that does not fit below its row.
 func (t *table) write(out io.Writer, p palette, indent string, width int) error {
 	var widths []int
 	for _, row := range t.rows {
@@ -86,6 +104,10 @@ func (t *table) write(out io.Writer, p palette, indent string, width int) error 
 	}
 	var text strings.Builder
 	for _, row := range t.rows {
+		var below cell
+		if t.doesNotFit(row, widths, width-utf8.RuneCountInString(indent)) {
+			row, below = row[:t.wrapped], row[t.wrapped]
+		}
 		text.WriteString(indent)
 		left := width - utf8.RuneCountInString(indent)
 		for i, c := range row {
@@ -102,9 +124,24 @@ func (t *table) write(out io.Writer, p palette, indent string, width int) error 
 			text.WriteString(p.paint(c.style, c.text) + pad)
 		}
 		text.WriteByte('\n')
+		margin := indent + "  "
+		for _, line := range wrapTo(below.text, width-utf8.RuneCountInString(margin), maxWrapped) {
+			text.WriteString(margin + p.paint(below.style, line) + "\n")
+		}
 	}
 	_, err := io.WriteString(out, text.String())
 	return err
+}
+
+// doesNotFit reports whether the cell of the wrapped column exceeds a width.
+func (t *table) doesNotFit(row []cell, widths []int, width int) bool {
+	if width <= 0 || t.wrapped == 0 || len(row) <= t.wrapped || row[t.wrapped].text == "" {
+		return false
+	}
+	for _, w := range widths[:t.wrapped] {
+		width -= w + 2
+	}
+	return utf8.RuneCountInString(row[t.wrapped].text) > width
 }
 
 func blank(cells []cell) bool {
@@ -145,6 +182,21 @@ func wrap(text string, width int) []string {
 		}
 		lines = append(lines, word)
 		length = n
+	}
+	return lines
+}
+
+// wrapTo breaks a text into at most most lines of width characters, also within longer words. It marks what it cuts at the end.
+func wrapTo(text string, width, most int) []string {
+	width = max(width, 1)
+	var lines []string
+	for _, line := range wrap(text, width) {
+		for part := range slices.Chunk([]rune(line), width) {
+			lines = append(lines, string(part))
+		}
+	}
+	if len(lines) > most {
+		lines = append(lines[:most-1], shorten(strings.Join(lines[most-1:], " "), width))
 	}
 	return lines
 }

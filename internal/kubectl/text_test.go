@@ -32,6 +32,40 @@ func TestWrap(t *testing.T) {
 	}
 }
 
+func TestWrapTo(t *testing.T) {
+	tests := []struct {
+		reason, text string
+		width, most  int
+		want         []string
+	}{
+		{reason: "an empty text has no lines", width: 5, most: 3},
+		{reason: "a text that fits is not marked", text: "one two three", width: 7, most: 2, want: []string{"one two", "three"}},
+		{reason: "a longer word is broken", text: "a abcdefgh b", width: 4, most: 4, want: []string{"a", "abcd", "efgh", "b"}},
+		{reason: "the end is cut", text: "one two three four", width: 5, most: 2, want: []string{"one", "two …"}},
+		{reason: "a width of 0 is one character", text: "abc", width: 0, most: 2, want: []string{"a", "…"}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.reason, func(t *testing.T) {
+			if got := wrapTo(tt.text, tt.width, tt.most); !slices.Equal(got, tt.want) {
+				t.Errorf("got %q, want %q", got, tt.want)
+			}
+		})
+	}
+}
+
+func TestPlural(t *testing.T) {
+	for want, noun := range map[string]string{
+		"2 Pods": "Pod", "2 Ingresses": "Ingress", "2 NetworkPolicies": "NetworkPolicy", "2 Gateways": "Gateway", "2 Endpoints": "Endpoints",
+	} {
+		if got := many(2, noun); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+		if got := many(1, noun); got != "1 "+noun {
+			t.Errorf("got %q, want %q", got, "1 "+noun)
+		}
+	}
+}
+
 func TestWriteJSONAndYAML_TerminalSequences_AreEscaped(t *testing.T) {
 	for _, text := range []string{"a\x1b[2J\u009b2J\x7f\u0085é", "a\u061c\u200e\u202e\u2066b", "a\u009b\u202e" + `"\u202e`} {
 		for name, write := range map[string]func(io.Writer, any) error{"JSON": writeJSON, "YAML": writeYAML} {

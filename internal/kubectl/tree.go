@@ -96,7 +96,11 @@ func (o *treeOptions) run(ctx context.Context, name string) error {
 		return err
 	}
 	root := buildTree(&list[0], have, health.Context{Now: o.plugin.now(), Rules: rules})
-	if err := o.show(root, &list[0]); err != nil {
+	leases, err := o.cluster.leases(ctx, list)
+	if err != nil {
+		return err
+	}
+	if err := o.show(root, &statusesOf(list, leases, o.cluster.clock.at(o.plugin.now()))[0]); err != nil {
 		return err
 	}
 	for _, problem := range have.incomplete {
@@ -147,7 +151,8 @@ func (b *treeNode) setVerdict(a health.Assessment) {
 	}
 }
 
-// buildTree returns the tree of a workload with the verdicts on its objects.
+// buildTree returns the tree of a workload with the verdicts on its objects. The verdict on the workload is computed as the agent
+// computes it, without the history that the agent has.
 func buildTree(wl *v1alpha1.ThreeportWorkload, have *workloadObjects, hc health.Context) *treeNode {
 	var objects []*unstructured.Unstructured
 	for _, s := range have.listed {
@@ -192,16 +197,17 @@ func buildTree(wl *v1alpha1.ThreeportWorkload, have *workloadObjects, hc health.
 			placed[b] = true
 		}
 	}
-	for _, b := range roots {
+	var labelled []*health.Node
+	for i, b := range roots {
 		if !placed[b] {
 			top.Children = append(top.Children, b)
-			verdicts = append(verdicts, health.Verdict{Status: b.Status, Reason: b.Reason, Message: b.Message})
+			labelled = append(labelled, forest[i])
 		}
 	}
-	if len(verdicts) == 0 {
-		verdicts = append(verdicts, health.Workload(nil, unchecked...))
+	if v, ok := health.Labelled(labelled); ok {
+		verdicts = append(verdicts, v)
 	}
-	top.setVerdict(health.Assessment{Verdict: health.Worst(verdicts...)})
+	top.setVerdict(health.Assessment{Verdict: health.Workload(verdicts, unchecked...)})
 	return top
 }
 
@@ -240,8 +246,8 @@ func wantsNone(u *unstructured.Unstructured) bool {
 	return err == nil && found && replicas == 0
 }
 
-// show writes the tree.
-func (o *treeOptions) show(root *treeNode, wl *v1alpha1.ThreeportWorkload) error {
+// show writes the tree, below the difference from the reported status if there is one.
+func (o *treeOptions) show(root *treeNode, reported *workloadStatus) error {
 	switch o.output.value {
 	case outputJSON:
 		return writeJSON(o.plugin.Out, root)
@@ -249,6 +255,11 @@ func (o *treeOptions) show(root *treeNode, wl *v1alpha1.ThreeportWorkload) error
 		return writeYAML(o.plugin.Out, root)
 	}
 	now := o.plugin.now()
+	if text := difference(root, reported, now); text != "" {
+		if _, err := fmt.Fprintln(o.plugin.Out, oneLine(text)+"\n"); err != nil {
+			return err
+		}
+	}
 	t := &table{}
 	titles := []string{"OBJECT", "STATUS", "REASON", "SINCE", "AGE", "CAUSE"}
 	if o.output.value == outputWide {
@@ -257,22 +268,40 @@ func (o *treeOptions) show(root *treeNode, wl *v1alpha1.ThreeportWorkload) error
 	t.header(titles...)
 	d := treeWriter{table: t, now: now, all: o.all, warnings: o.output.value == outputWide}
 	d.add(root, "", "", "")
-	if err := t.write(o.plugin.Out, o.plugin.palette, "", o.plugin.width(o.output)); err != nil {
-		return err
+	return t.write(o.plugin.Out, o.plugin.palette, "", o.plugin.width(o.output))
+}
+
+// difference returns a sentence with both verdicts on a workload; empty if they agree.
+func difference(root *treeNode, reported *workloadStatus, now time.Time) string {
+	agent := "The agent reports " + string(reported.Status)
+	switch {
+	case reported.LastStatus != "":
+		agent = fmt.Sprintf("No report of the agent since %s (last status: %s)", reported.since().UTC().Format(time.RFC3339), reported.LastStatus)
+	case reported.Status == root.Status && letters(reported.Reason) == letters(root.Reason):
+		return ""
+	default:
+		if since := reported.since(); !since.IsZero() {
+			agent += " for " + ago(since, now)
+		}
+		if cause := reported.cause(); cause != "" {
+			agent += " (" + cause + ")"
+		}
 	}
-	reported := statusOf(wl)
-	if reported.Status == root.Status {
-		return nil
+	plugin := string(root.Status)
+	if root.Reason != "" {
+		plugin += " (" + root.Reason + ")"
 	}
-	text := fmt.Sprintf("The agent reports %s", reported.Status)
-	if since := reported.since(); !since.IsZero() {
-		text += " since " + since.UTC().Format(time.RFC3339)
-	}
-	if cause := reported.cause(); cause != "" {
-		text += ": " + cause
-	}
-	_, err := fmt.Fprintln(o.plugin.Out, "\n"+oneLine(text))
-	return err
+	return agent + ". The plugin assessed the objects now: " + plugin + "."
+}
+
+// letters returns the ASCII letters of a reason, without case. The agent changes the other characters of reasons.
+func letters(reason string) string {
+	return strings.Map(func(r rune) rune {
+		if r >= 'a' && r <= 'z' {
+			return r
+		}
+		return -1
+	}, strings.ToLower(reason))
 }
 
 // treeWriter writes a tree to a table.
@@ -368,7 +397,7 @@ func groupSimilar(children []*treeNode) (shown []*treeNode, hidden []string) {
 		}
 	}
 	for _, l := range order {
-		text := fmt.Sprintf("… %d more %ss %s", left[l], l.kind, strings.TrimSpace(string(l.status)+" "+l.reason))
+		text := fmt.Sprintf("… %d more %s %s", left[l], plural(left[l], l.kind), strings.TrimSpace(string(l.status)+" "+l.reason))
 		if l.spent {
 			text = "… " + many(left[l], "ReplicaSet") + " of earlier revisions"
 		}

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -95,10 +96,91 @@ func TestTree_Text(t *testing.T) {
 		var out bytes.Buffer
 		p := &plugin{IOStreams: genericiooptions.IOStreams{Out: &out}, now: func() time.Time { return goldenTime }}
 		o := &treeOptions{plugin: p, all: format == outputWide, output: output{value: format}}
-		if err := o.show(root, wl); err != nil {
+		if err := o.show(root, reportedStatus(wl)); err != nil {
 			t.Fatal(err)
 		}
 		golden(t, name, out.String())
+	}
+}
+
+func reportedStatus(wl *v1alpha1.ThreeportWorkload) *workloadStatus {
+	s := statusOf(wl)
+	return &s
+}
+
+func TestTree_AgentDiffers_NamesBothVerdictsFirst(t *testing.T) {
+	at := &metav1.Time{Time: goldenTime.Add(-3 * time.Minute)}
+	root := &treeNode{Kind: "ThreeportWorkload", Name: "web", Status: health.Down, Reason: "CrashLoopBackOff"}
+	for _, tt := range []struct {
+		reason   string
+		reported workloadStatus
+		want     string // the first line
+	}{
+		{"both agree", workloadStatus{Status: health.Down, Reason: "CrashLoopBackOff", Message: "another message"}, "OBJECT "},
+		{"the agent simplified the reason", workloadStatus{Status: health.Down, Reason: "Crash-Loop back_off"}, "OBJECT "},
+		{
+			"flapping",
+			workloadStatus{Status: health.Unhealthy, Reason: "CrashLoopBackOff", Message: "pod a: exit code 1, 5 changes in 10 min", Since: at},
+			"The agent reports Unhealthy for 3m (CrashLoopBackOff: pod a: exit code 1, 5 changes in 10 min). The plugin assessed the objects now: Down (CrashLoopBackOff).\n\nOBJECT ",
+		},
+		{
+			"another reason",
+			workloadStatus{Status: health.Down, Reason: "ImagePullBackOff"},
+			"The agent reports Down (ImagePullBackOff). The plugin assessed the objects now: Down (CrashLoopBackOff).\n",
+		},
+		{
+			"the agent does not report",
+			workloadStatus{Status: health.Unknown, LastStatus: health.Down, Since: at},
+			"No report of the agent since 2026-01-31T11:57:00Z (last status: Down). The plugin assessed the objects now: Down (CrashLoopBackOff).\n",
+		},
+	} {
+		var out bytes.Buffer
+		p := &plugin{IOStreams: genericiooptions.IOStreams{Out: &out}, now: func() time.Time { return goldenTime }}
+		if err := (&treeOptions{plugin: p}).show(root, &tt.reported); err != nil {
+			t.Fatal(err)
+		}
+		if !strings.HasPrefix(out.String(), tt.want) {
+			t.Errorf("%s: printed\n%s\nwant first\n%s", tt.reason, out.String(), tt.want)
+		}
+	}
+}
+
+// The agent assesses labelled objects together, and counts the other resources that are not Healthy.
+func TestBuildTree_VerdictOnTheWorkload_IsThatOfTheAgent(t *testing.T) {
+	object := func(apiVersion, kind, name, verdict string) *unstructured.Unstructured {
+		return &unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": apiVersion, "kind": kind,
+			"metadata": map[string]any{"name": name, "uid": name, "annotations": map[string]any{"verdict": verdict}},
+		}}
+	}
+	absent := listedResource{listed: v1alpha1.WorkloadResourceInstance{Kind: "ConfigMap", Name: "a"}, state: v1alpha1.ResourceAbsent}
+	present := listedResource{state: v1alpha1.ResourcePresent, object: object("v1", "ConfigMap", "b", "Healthy//")}
+	for _, tt := range []struct {
+		reason  string
+		have    workloadObjects
+		status  health.Status
+		message string
+	}{
+		{
+			"other resources are counted",
+			workloadObjects{listed: []listedResource{absent, absent}},
+			health.Down, "ConfigMap a does not exist; 1 other resource is not Healthy",
+		},
+		{
+			"a labelled Deployment is left out",
+			workloadObjects{listed: []listedResource{present}, labelled: []*unstructured.Unstructured{object("apps/v1", "Deployment", "d", "Down/X/x")}},
+			health.Healthy, "",
+		},
+		{
+			"a labelled Pod counts",
+			workloadObjects{listed: []listedResource{present}, labelled: []*unstructured.Unstructured{object("v1", "Pod", "p", "Down/X/x")}},
+			health.Down, "Pod p X: x",
+		},
+	} {
+		root := buildTree(&v1alpha1.ThreeportWorkload{}, &tt.have, health.Context{Now: goldenTime, Rules: byAnnotation{}})
+		if root.Status != tt.status || root.Message != tt.message {
+			t.Errorf("%s: the workload is %s: %q, want %s: %q", tt.reason, root.Status, root.Message, tt.status, tt.message)
+		}
 	}
 }
 
@@ -107,7 +189,7 @@ func TestTree_JSONAndYAML(t *testing.T) {
 	for name, format := range map[string]string{"tree.json": outputJSON, "tree.yaml": outputYAML} {
 		var out bytes.Buffer
 		o := &treeOptions{plugin: &plugin{IOStreams: genericiooptions.IOStreams{Out: &out}}, output: output{value: format}}
-		if err := o.show(root, wl); err != nil {
+		if err := o.show(root, reportedStatus(wl)); err != nil {
 			t.Fatal(err)
 		}
 		golden(t, name, out.String())
@@ -146,6 +228,21 @@ func TestBuildTree_ForbiddenSecret_DoesNotCount(t *testing.T) {
 		root := buildTree(&v1alpha1.ThreeportWorkload{}, &workloadObjects{listed: tt.listed}, health.Context{Now: goldenTime})
 		if root.Status != tt.status || root.Reason != tt.why {
 			t.Errorf("%s: the workload is %s %q, want %s %q", tt.reason, root.Status, root.Reason, tt.status, tt.why)
+		}
+	}
+}
+
+func TestGroupSimilar_CountsInTheRightNumber(t *testing.T) {
+	for hidden, want := range map[int]string{1: "… 1 more Ingress Healthy (--all)", 2: "… 2 more Ingresses Healthy (--all)"} {
+		var children []*treeNode
+		for range maxSimilar { // listed, so that they are always shown
+			children = append(children, &treeNode{Kind: "Ingress", Status: health.Healthy, State: v1alpha1.ResourcePresent})
+		}
+		for range hidden {
+			children = append(children, &treeNode{Kind: "Ingress", Status: health.Healthy})
+		}
+		if _, got := groupSimilar(children); len(got) != 1 || got[0] != want {
+			t.Errorf("got %q, want %q", got, want)
 		}
 	}
 }
