@@ -28,6 +28,11 @@ export function offlineText({ said, heardAt }) {
   return `No report${heardAt ? ` since ${clock(heardAt)}` : ''} (last status: ${said ? known(said) : 'none'})`;
 }
 
+/** lastStatus is the last reported status, which is the current one unless the agent is offline. */
+export function lastStatus({ silent, said, status }) {
+  return silent ? said : status;
+}
+
 /** sinceOf is when a workload got its status. With an offline agent it is Unknown since the last report. */
 export function sinceOf({ silent, heardAt, since }) {
   return silent ? heardAt : since;
