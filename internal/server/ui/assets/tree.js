@@ -2,7 +2,7 @@
 
 import { fill, h, icon, patch, s } from './dom.js';
 import { NODE, across, down, edge } from './layout.js';
-import { buildTree, groupSiblings, kindsOf, size } from './objects.js';
+import { GROUP_PAGE, buildTree, groupSiblings, kindsOf, size } from './objects.js';
 import { known } from './status.js';
 import { clip, count, many, middle, plain, isolated } from './text.js';
 
@@ -230,9 +230,10 @@ function drawGroup({ group, health, gone, kind, children }) {
 }
 
 function drawMore({ more }) {
+  const show = `show the next ${Math.min(more, GROUP_PAGE)}`;
   return {
-    class: 'more', 'aria-label': `${count(more)} more, show the next 100`,
-    content: h('span', { class: 'what' }, h('span', { class: 'name' }, `${count(more)} more`), ' ', h('span', { class: 'kind' }, 'show the next 100')),
+    class: 'more', 'aria-label': `${count(more)} more, ${show}`,
+    content: h('span', { class: 'what' }, h('span', { class: 'name' }, `${count(more)} more`), ' ', h('span', { class: 'kind' }, show)),
   };
 }
 

@@ -216,7 +216,7 @@ export class WorkloadPage {
 
 // missing describes the Events that are not shown; empty if all are.
 function missing({ items, complete, cut, newerProblem, olderProblem }) {
-  if (olderProblem) return `${items.length ? `Events older than these ${count(items.length)}` : 'The Events'} could not be read: ${problemText(olderProblem)}`;
+  if (olderProblem) return `${items.length ? 'Older Events' : 'The Events'} could not be read: ${problemText(olderProblem)}`;
   if (newerProblem) return `Newer Events could not be read: ${problemText(newerProblem)}`;
   if (cut) return `Showing the newest ${many(items.length, 'Event')}. Older ones are in the API.`;
   return complete && !items.length ? 'No Events have been reported yet.' : '';
