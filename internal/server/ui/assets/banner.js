@@ -2,7 +2,7 @@
 
 import { announce, fill, h } from './dom.js';
 import { loginLink } from './states.js';
-import { clock, durationText } from './time.js';
+import { clock, durationText, zoneSwitch } from './time.js';
 
 const GRACE = 1500; // a shorter interruption shows no banner, in milliseconds
 
@@ -38,6 +38,7 @@ export function watchConnection(live) {
     document.body.classList.add('stale');
   };
 
+  zoneSwitch.addEventListener('change', () => { if (!banner.hidden) draw(); });
   live.addEventListener('state', () => {
     pill.dataset.state = live.state;
     const [word, meaning] = live.signedOut ? SIGNED_OUT : WORDS[live.state];

@@ -4,7 +4,7 @@ import { h, icon, unseen } from './dom.js';
 import { direction, isLate } from './filters.js';
 import { causes, keyOf, known, pathOf, offlineText, sinceOf, typeName, fallbackCause } from './status.js';
 import { plain, sentence, setIsolated } from './text.js';
-import { ago, durationText, utc } from './time.js';
+import { ago, durationText, exactTime } from './time.js';
 import { Windowed } from './windowed.js';
 
 const COLUMNS = [
@@ -47,6 +47,12 @@ export class Grid {
   /** focused is the key of the focused row, or null. */
   get focused() {
     return this.#hasFocus() ? keyOf(this.#windowed.items[this.#active]) : null;
+  }
+
+  /** redraw draws all rows again, in another time zone. */
+  redraw() {
+    for (const row of this.#list.children) row.item = null;
+    this.tick();
   }
 
   /** tick updates the times. */
@@ -189,7 +195,7 @@ function fillRow({ parts }, item) {
   const since = sinceOf(item);
   if (since) {
     parts.since.dateTime = since;
-    parts.since.title = utc(since);
+    parts.since.title = exactTime(since);
   } else {
     parts.since.removeAttribute('datetime');
     parts.since.title = 'unknown';
@@ -213,7 +219,7 @@ function fillDelay(element, item) {
   if (item.silent) {
     element.textContent = 'offline';
     element.className = 'late';
-    element.title = item.heardAt ? `No report since ${utc(item.heardAt)}` : 'The agent has not reported';
+    element.title = item.heardAt ? `No report since ${exactTime(item.heardAt)}` : 'The agent has not reported';
   } else if (!item.heardAt) {
     element.textContent = '–';
     element.title = 'The agent does not report its delay';

@@ -9,6 +9,7 @@ import { problemText } from './retry.js';
 import { go, reload } from './router.js';
 import { problemState, skeleton, state } from './states.js';
 import { count, many } from './text.js';
+import { zoneSwitch } from './time.js';
 
 /** The workload list is the view at /. It restores its scroll position and focus after a visit to a workload. */
 export class WorkloadList {
@@ -35,6 +36,7 @@ export class WorkloadList {
     this.#stop = new AbortController();
     const { signal } = this.#stop;
     this.#workloads.addEventListener('change', ({ detail }) => this.#draw(detail.keys), { signal });
+    zoneSwitch.addEventListener('change', () => this.#parts.grid.redraw(), { signal });
     const timer = setInterval(() => this.#parts.grid.tick(), 5000);
     signal.addEventListener('abort', () => clearInterval(timer));
     this.#draw(new Set());

@@ -13,7 +13,7 @@ import { setParams, reload } from './router.js';
 import { problemState, skeleton } from './states.js';
 import { keyOf, known, rank } from './status.js';
 import { count, many, plain, isolated } from './text.js';
-import { clock, tick } from './time.js';
+import { stamp, tick, zoneSwitch } from './time.js';
 import { Timeline } from './timeline.js';
 import { Tree } from './tree.js';
 import { verdict } from './verdict.js';
@@ -85,6 +85,7 @@ export class WorkloadPage {
     }, { signal });
     this.#live.addEventListener('reset', () => this.#load(), { signal });
     this.#live.addEventListener('open', () => { retryNow(); this.#load(); }, { signal });
+    zoneSwitch.addEventListener('change', () => shown.timeline?.redraw(), { signal });
     const polling = setInterval(() => {
       if (!document.hidden && shown.detail && this.#live.state === 'live') shown.events.refresh();
     }, EVENT_INTERVAL);
@@ -122,7 +123,7 @@ export class WorkloadPage {
     const first = !shown.detail || shown.failed;
     shown.detail = { ...detail, objects: detail.objects ?? [] };
     shown.failed = false;
-    shown.at = Date.now();
+    shown.at = new Date().toISOString();
     if (first) this.#build();
     shown.note.hidden = true;
     document.title = plain(`${known(detail.workload.status)}: ${detail.workload.name}`);
@@ -140,7 +141,7 @@ export class WorkloadPage {
     const shown = this.#shown;
     if (shown.detail && !shown.failed && isTemporary(problem)) {
       shown.note.hidden = false;
-      shown.note.textContent = `Showing data from ${clock(shown.at, { seconds: true })}. The current state could not be read: ${problemText(problem)}`;
+      fill(shown.note, 'Showing data from ', stamp(shown.at), `. The current state could not be read: ${problemText(problem)}`);
       return;
     }
     shown.failed = true;
