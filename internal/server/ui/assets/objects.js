@@ -13,10 +13,10 @@ export function objectKey({ object }) {
   return object.uid || [object.group, object.kind, object.namespace, object.name].join('/');
 }
 
-/** kindsOf writes a number of objects of a kind, such as 2 deleted Pods. */
-export function kindsOf(n, adjective, kind) {
+/** kindsOf writes a number of objects of a kind, such as 2 deleted Pods; `past`: 2 Pods were Healthy. */
+export function kindsOf(n, adjective, kind, past) {
   const plural = kind === 'Endpoints' ? kind : /(s|x|ch|sh)$/i.test(kind) ? `${kind}es` : /[^aeiou]y$/i.test(kind) ? `${kind.slice(0, -1)}ies` : `${kind}s`;
-  return many(n, `${adjective} ${kind}`, `${adjective} ${plural}`);
+  return past ? many(n, `${kind} was ${adjective}`, `${plural} were ${adjective}`) : many(n, `${adjective} ${kind}`, `${adjective} ${plural}`);
 }
 
 /**

@@ -195,8 +195,9 @@ export class WorkloadPage {
     const find = (key) => objects.find((o) => objectKey(o) === key);
     const object = find(chosen) ?? find(used) ?? worstObject(objects);
     this.#shown.object = object ? objectKey(object) : '';
-    tree.show(objects, this.#shown.object);
-    panel.show(object, workload.clusterUID, tab);
+    const past = Boolean(workload.silent);
+    tree.show(objects, this.#shown.object, past);
+    panel.show(object, { clusterUID: workload.clusterUID, past, tab });
     const present = objects.filter((o) => !o.gone);
     const listed = present.filter((o) => o.listed).length;
     treeNote.textContent = present.length ? `${count(listed)} listed, ${count(present.length - listed)} derived` : 'No objects have been reported yet.';
