@@ -117,7 +117,7 @@ func TestWorkloadPage_OfflineAgent_ObjectsInPastTense(t *testing.T) {
 	for name, condition := range map[string]string{
 		"the panel's health":         panel + ".includes('was Healthy') && !/^Healthy/m.test(" + panel + ")",
 		"the labels of the tree":     node + ".every((n) => /, was (Healthy|Unhealthy|Down)|were Healthy/.test(n.ariaLabel))",
-		"the visible text of a node": node + ".some((n) => n.innerText.includes('config') && n.innerText.includes('was Healthy'))",
+		"the visible text of a node": node + ".every((n) => [...n.querySelectorAll('em')].every((e) => e.innerText.startsWith('was') && e.scrollWidth <= e.clientWidth || e.innerText === 'did not exist')) && document.querySelectorAll('.node em').length === 3",
 		"an absent object":           node + ".some((n) => n.innerText.includes('did not exist')) && !" + node + ".some((n) => n.innerText.includes('does not exist'))",
 		"a group":                    node + ".some((n) => n.innerText.includes('5 Pods were Healthy (grouped)'))",
 		"no colour of a health":      "new Set([...document.querySelectorAll('.node .icon, .object-health .badge')].map((e) => getComputedStyle(e).color)).size <= 2",

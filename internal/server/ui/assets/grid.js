@@ -150,8 +150,7 @@ export class Grid {
   #key(event) {
     if (event.altKey || event.ctrlKey || event.metaKey || !this.#list.contains(event.target)) return;
     const item = this.#windowed.items[this.#active];
-    const folding = item.folds && ['Enter', ' ', item.unfolded ? 'ArrowLeft' : 'ArrowRight'].includes(event.key);
-    if (folding) {
+    if (item.folds && ['Enter', ' ', item.unfolded ? 'ArrowLeft' : 'ArrowRight'].includes(event.key)) {
       event.preventDefault();
       this.#fold(item);
       return;

@@ -221,7 +221,7 @@ function drawObject({ object: o, children }, past) {
     title: plain(`${o.object.kind} ${o.object.namespace ? `${o.object.namespace}/` : ''}${o.object.name}${o.cause ? `\n${cause}` : ''}`.slice(0, 1000)),
     content: [icon(health), h('span', { class: 'what' },
       h('span', { class: 'kind' }, isolated(clip(o.object.kind, 60))), ' ', h('span', { class: 'name' }, middle(o.object.name)), ' ',
-      state && h('em', {}, state), ' ', o.listed && h('span', { class: 'pin' }, 'listed'))],
+      state && h('em', { class: state === verdict && 'was' }, state), ' ', o.listed && h('span', { class: 'pin' }, 'listed'))],
   };
 }
 
