@@ -205,7 +205,7 @@ func TestWorkloadList_Order_MatchesHeading(t *testing.T) {
 	api, _ := startAPI(t, neverOffline, Sample(time.Now()))
 	tab := openTab(t)
 	for _, c := range []struct{ sort, column, direction, arrow, first string }{
-		{column: "worst", direction: "descending", arrow: "↓", first: "ledger"},
+		{column: "worst", direction: "descending", arrow: "↓", first: "checkout"}, // the newest of the workloads that are Down
 		{sort: "name", column: "name", direction: "ascending", arrow: "↑", first: "cart"},
 		{sort: "delay", column: "delay", direction: "descending", arrow: "↓", first: "cart"}, // in Singapore, whose agent has the longest delay
 		{sort: "-delay", column: "delay", direction: "ascending", arrow: "↑", first: "storefront"},

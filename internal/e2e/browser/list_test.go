@@ -123,6 +123,11 @@ func TestWorkloadPage_NeverReported_IsUnknown(t *testing.T) {
 	until(t, tab, "document.querySelector('.cause-what').innerText === 'No agent has reported this workload yet.'")
 }
 
+// connectionSays returns the condition that the bar shows a state of the connection, with a meaning for pointers and screen readers.
+func connectionSays(word, meaning string) string {
+	return fmt.Sprintf("(({ innerText, title, ariaLabel }) => innerText === %[1]s && title === %[2]s && ariaLabel === %[1]s + '. ' + %[2]s)(document.querySelector('#live'))", quote(word), quote(meaning))
+}
+
 func TestConnection_LostAndRestored_KeepsRows(t *testing.T) {
 	now := time.Now()
 	fleet := Sample(now)
@@ -137,11 +142,13 @@ func TestConnection_LostAndRestored_KeepsRows(t *testing.T) {
 	}
 	until(t, tab, "document.querySelector('#banner').checkVisibility() && /Connection lost.*Showing data from .* old\\)/s.test(document.querySelector('#banner').innerText)")
 	until(t, tab, "document.querySelector('#live').dataset.state === 'lost' && "+rowContains("catalog", "Healthy")) // the rows stay
+	until(t, tab, connectionSays("Not connected", "This page is not connected to the control plane"))
 
 	if err := api.Start(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	until(t, tab, "!document.querySelector('#banner').checkVisibility() && document.querySelector('#live').dataset.state === 'live'")
+	until(t, tab, connectionSays("Connected", "This page is connected to the control plane"))
 	sendStatus(t, api, fleet.Clusters[0].Agent, instances["catalog"], status("Down", "Evicted", "after the outage", now, 0))
 	until(t, tab, rowContains("catalog", "after the outage"))
 }
@@ -179,8 +186,8 @@ func TestWorkloadList_KeyboardOnly(t *testing.T) {
 	until(t, tab, "document.activeElement.matches('.row[aria-rowindex=\"2\"] .open')")
 	press(t, tab, kb.ArrowDown, kb.End)
 	until(t, tab, "document.activeElement.matches('.row[aria-rowindex=\"38\"] .open')")
-	press(t, tab, kb.Home, kb.ArrowDown)
-	until(t, tab, "document.activeElement.innerText === 'checkout'")
+	press(t, tab, kb.Home)
+	until(t, tab, "document.activeElement.innerText === 'checkout'") // the newest of the workloads that are Down
 	press(t, tab, kb.Enter)
 	until(t, tab, workloadShown)
 

@@ -142,7 +142,7 @@ func TestTimeline_RequestFailsHalfway_IsRetried(t *testing.T) {
 	const note = "document.querySelector('.happened .code-note')"
 	proxy.setFault(failWith503("/events?", "cursor="))
 	visit(t, tab, proxy.URL+pathOf(instances["web"]), workloadShown)
-	until(t, tab, note+".innerText === 'Events older than these 500 could not be read: Injected fault. Retrying.'")
+	until(t, tab, note+".innerText === 'Older Events could not be read: Injected fault. Retrying.'")
 	proxy.setFault(nil)
 	until(t, tab, "document.querySelector('.event-part h3').innerText === '620 Events' && !"+note+".checkVisibility()")
 

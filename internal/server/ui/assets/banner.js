@@ -1,12 +1,20 @@
-// The state of the connection: a word in the bar, and a banner while the data is old.
+// The state of the connection to the control plane: a word in the bar, and a banner while the data is old.
 
 import { announce, fill, h } from './dom.js';
 import { loginLink } from './states.js';
-import { clock, durationText } from './time.js';
+import { clock, durationText, zoneSwitch } from './time.js';
 
 const GRACE = 1500; // a shorter interruption shows no banner, in milliseconds
 
-const WORDS = { connecting: 'Connecting', live: 'Live', lost: 'Not live', paused: 'Paused', refused: 'No access' };
+// The word for each state, and its meaning.
+const WORDS = {
+  connecting: ['Connecting', 'This page is connecting to the control plane'],
+  live: ['Connected', 'This page is connected to the control plane'],
+  lost: ['Not connected', 'This page is not connected to the control plane'],
+  paused: ['Paused', 'This page is not connected to the control plane while it is hidden'],
+  refused: ['No access', 'The control plane refuses this page'],
+};
+const SIGNED_OUT = ['Signed out', WORDS.refused[1]];
 
 /** watchConnection shows the state of a Live for as long as the page is open. */
 export function watchConnection(live) {
@@ -30,9 +38,13 @@ export function watchConnection(live) {
     document.body.classList.add('stale');
   };
 
+  zoneSwitch.addEventListener('change', () => { if (!banner.hidden) draw(); });
   live.addEventListener('state', () => {
     pill.dataset.state = live.state;
-    pill.querySelector('.word').textContent = live.signedOut ? 'Signed out' : WORDS[live.state];
+    const [word, meaning] = live.signedOut ? SIGNED_OUT : WORDS[live.state];
+    pill.querySelector('.word').textContent = word;
+    pill.title = meaning;
+    pill.ariaLabel = `${word}. ${meaning}`;
     if (live.state === 'live' || live.state === 'paused') {
       if (!banner.hidden) announce('Connected again');
       clearInterval(timer);

@@ -20,6 +20,7 @@ export const TABS = { definition: 'Definition', changes: 'Changes' };
 export class ObjectPanel {
   #back;
   #object = null;
+  #past = false;
   #of = null; // {key, path, stop, loading, again, definition, problem} of the current object
   #folded = null;
   #drawn = {}; // the definition that each tab shows
@@ -55,8 +56,12 @@ export class ObjectPanel {
     this.#folded?.stop();
   }
 
-  /** show draws an object, or null, and reloads its definition if it may have changed. */
-  show(object, clusterUID, tab) {
+  /**
+   * show draws an object, or null, and reloads its definition if it may have changed. `past` is true for the last known object of
+   * an offline agent.
+   */
+  show(object, { clusterUID, past, tab }) {
+    this.#past = past;
     const news = object !== this.#object;
     this.#object = object;
     const key = object && objectKey(object);
@@ -69,7 +74,7 @@ export class ObjectPanel {
       this.#panels[name].hidden = name !== tab;
     }
     const back = h('button', { type: 'button', class: 'link to-objects', onclick: () => this.#back() }, 'Back to the objects');
-    patch(this.#facts, object ? [back, facts(object)] : h('h2', { id: 'object-title' }, 'Object'));
+    patch(this.#facts, object ? [back, facts(object, past)] : h('h2', { id: 'object-title' }, 'Object'));
     if (news && defined) this.#load(this.#of);
     this.#draw();
   }
@@ -137,7 +142,7 @@ export class ObjectPanel {
     const { path, problem } = this.#of;
     const note = (...text) => h('p', { class: 'code-note' }, ...text);
     if (!this.#object) return note('Select an object to see its definition.');
-    if (!path) return note(whyUndefined(this.#object));
+    if (!path) return note(whyUndefined(this.#object, this.#past));
     if (problem?.kind === 'missing') return note('The definition of this object was removed after its retention time.');
     if (problem) {
       return h('div', { class: 'code-note', role: 'status' },
@@ -159,21 +164,27 @@ function versionText({ operation, at, changedAt, previousAt }) {
   return [changed, 'Last report ', stamp(at)];
 }
 
-function facts(o) {
+function facts(o, past) {
   const { group, version, kind, namespace, name } = o.object;
+  const was = past && !o.gone;
   return [
     h('h2', { id: 'object-title' }, h('span', { class: 'kind' }, isolated(kind)), ' ', isolated(name)),
-    h('div', { class: 'object-health' }, badge(o.health), o.gone ? h('span', {}, 'deleted ', stamp(o.gone)) : o.since && h('span', {}, 'for ', sinceStamp(o.since)),
-      o.state && o.state !== 'Present' && h('span', { class: 'tag' }, stateWord(o.state))),
-    (o.cause || o.reason) && h('p', { class: 'object-cause' }, long(o.cause || o.reason, 400)),
+    h('div', { class: 'object-health' }, badge(o.health, { past: was }), o.gone ? h('span', {}, 'deleted ', stamp(o.gone)) : o.since && h('span', {}, was ? ['since ', stamp(o.since)] : ['for ', sinceStamp(o.since)]),
+      o.state && o.state !== 'Present' && h('span', { class: 'tag' }, stateWord(o.state, past))),
+    (o.cause || o.reason) && h('p', { class: 'object-cause' }, was && 'Last reported cause: ', long(o.cause || o.reason, 400)),
     h('p', { class: 'object-where mono' }, isolated([group, version].filter(Boolean).join('/')), namespace && [' · ', isolated(namespace)], ' · ', o.listed ? 'listed' : 'derived'),
   ];
 }
 
-function whyUndefined(o) {
+const MISSING = {
+  Absent: ['the object does not exist', 'the object did not exist'], KindNotInstalled: ['its kind is not installed', 'its kind was not installed'],
+  Forbidden: ['the agent has no permission to read it', 'the agent had no permission to read it'],
+};
+
+function whyUndefined(o, past) {
   if (o.gone) return 'The object is deleted. Its definition was removed after its retention time.';
   if (!o.listed) return ['Created by a controller. Only its health is reported. Details: ', h('code', {}, describeCommand(o.object))];
-  if (o.state && o.state !== 'Present') return `No definition: ${({ Absent: 'the object does not exist', KindNotInstalled: 'its kind is not installed', Forbidden: 'the agent has no permission to read it' })[o.state] ?? 'the object cannot be read'}.`;
+  if (o.state && o.state !== 'Present') return `No definition: ${(MISSING[o.state] ?? ['the object cannot be read', 'the object could not be read'])[Number(past)]}.`;
   return 'The definition has not been reported yet.';
 }
 

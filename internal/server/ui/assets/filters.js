@@ -1,6 +1,6 @@
 // The filters and the order of the workload list. They are in the address, so a link leads to the same view.
 
-import { STATUSES, keyOf, known, rank, sinceOf } from './status.js';
+import { STATUSES, keyOf, known, lastStatus, rank, sinceOf } from './status.js';
 
 /** LATE is the delay of reports that is highlighted, in seconds. */
 const LATE = 60;
@@ -88,17 +88,19 @@ export function chosen({ statuses, only }) {
 
 const compare = (a, b) => (a < b ? -1 : Number(a > b));
 const lower = (text) => (text ?? '').toLowerCase();
-const NEVER = '9999';
-const sooner = (a, b) => compare(sinceOf(a) ?? NEVER, sinceOf(b) ?? NEVER);
+const newer = (a, b) => compare(sinceOf(b) ?? '', sinceOf(a) ?? '');
 const byName = (a, b) => compare(lower(a.name), lower(b.name)) || compare(keyOf(a), keyOf(b));
 
 const byCluster = (a, b) => compare(lower(a.clusterName), lower(b.clusterName)) || compare(a.clusterUID ?? '', b.clusterUID ?? '');
 
+// With an offline agent all workloads are Unknown: the last status decides.
+const byStatus = (a, b) => rank(a.status) - rank(b.status) || rank(lastStatus(a)) - rank(lastStatus(b));
+
 const ORDERS = {
-  worst: (a, b) => rank(a.status) - rank(b.status) || sooner(a, b) || byName(a, b),
+  worst: (a, b) => byStatus(a, b) || newer(a, b) || byName(a, b),
   name: byName,
-  cluster: (a, b) => byCluster(a, b) || rank(a.status) - rank(b.status) || byName(a, b),
-  since: (a, b) => sooner(b, a) || byName(a, b),
+  cluster: (a, b) => byCluster(a, b) || byStatus(a, b) || byName(a, b),
+  since: (a, b) => newer(a, b) || byName(a, b),
   delay: (a, b) => delayOf(b) - delayOf(a) || byName(a, b),
 };
 

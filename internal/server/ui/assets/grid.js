@@ -2,27 +2,30 @@
 
 import { h, icon, unseen } from './dom.js';
 import { direction, isLate } from './filters.js';
+import { foldText } from './offline.js';
 import { causes, keyOf, known, pathOf, offlineText, sinceOf, typeName, fallbackCause } from './status.js';
 import { plain, sentence, setIsolated } from './text.js';
-import { ago, durationText, utc } from './time.js';
+import { ago, durationText, exactTime } from './time.js';
 import { Windowed } from './windowed.js';
 
 const COLUMNS = [
   ['worst', 'Status'], ['name', 'Workload'], [null, 'Cause'], ['cluster', 'Cluster'], ['since', 'Since'], ['delay', 'Delay'],
 ];
 
-/** Grid shows rows. A click on a heading calls sort(column). */
+/** Grid shows rows. A click on a heading calls sort(column), and one on an item of foldOffline calls fold(item). */
 export class Grid {
   #list = h('div', { class: 'grid-list', role: 'rowgroup' });
   #headings = new Map();
   #windowed;
   #scroller;
   #none = h('p', { class: 'none', hidden: true }, 'No workload matches these filters.');
+  #fold;
   #active = 0; // the last focused row
   #changed = new Set();
   #grouped = false; // by cluster
 
-  constructor({ sort }) {
+  constructor({ sort, fold }) {
+    this.#fold = fold;
     const headings = COLUMNS.map(([column, name]) => this.#heading(column, name, sort));
     this.#scroller = h('div', { class: 'grid', role: 'grid', 'aria-label': 'Workloads', 'aria-readonly': 'true', onkeydown: (e) => this.#key(e) },
       h('div', { class: 'grid-head', role: 'rowgroup' }, h('div', { class: 'row', role: 'row', 'aria-rowindex': '1' }, headings)),
@@ -30,15 +33,17 @@ export class Grid {
     this.element = h('div', { class: 'grid-frame' }, this.#scroller, this.#none);
     this.#list.addEventListener('focusin', ({ target }) => this.#rowFocused(target.closest('.row')));
     // Some browsers do not focus a clicked link.
-    this.#list.addEventListener('click', ({ target }) => target.closest('.open')?.focus({ preventScroll: true }));
+    this.#list.addEventListener('click', ({ target }) => {
+      const open = target.closest('.open');
+      open?.focus({ preventScroll: true });
+      if (open?.ariaExpanded) this.#fold(open.closest('.row').item);
+    });
     this.#list.addEventListener('animationend', ({ target }) => target.classList.remove('changed'));
     this.#windowed = new Windowed({
       scroller: this.#scroller, list: this.#list, key: keyOf, height: () => this.#height(),
       make: makeRow, fill: (row, item, index) => this.#fill(row, item, index), drawn: () => this.#updateTabStop(),
     });
   }
-
-  get size() { return this.#windowed.items.length; }
 
   get scrolled() { return this.#scroller.scrollTop; }
 
@@ -47,6 +52,12 @@ export class Grid {
   /** focused is the key of the focused row, or null. */
   get focused() {
     return this.#hasFocus() ? keyOf(this.#windowed.items[this.#active]) : null;
+  }
+
+  /** redraw draws all rows again, in another time zone. */
+  redraw() {
+    for (const row of this.#list.children) row.item = null;
+    this.tick();
   }
 
   /** tick updates the times. */
@@ -138,6 +149,12 @@ export class Grid {
 
   #key(event) {
     if (event.altKey || event.ctrlKey || event.metaKey || !this.#list.contains(event.target)) return;
+    const item = this.#windowed.items[this.#active];
+    if (item.folds && ['Enter', ' ', item.unfolded ? 'ArrowLeft' : 'ArrowRight'].includes(event.key)) {
+      event.preventDefault();
+      this.#fold(item);
+      return;
+    }
     const { pageSize } = this.#windowed;
     const steps = { ArrowDown: 1, ArrowUp: -1, PageDown: pageSize, PageUp: -pageSize, Home: -Infinity, End: Infinity };
     const step = steps[event.key];
@@ -180,7 +197,7 @@ function fillRow({ parts }, item) {
   parts.badge.dataset.status = status;
   parts.shape.firstChild.setAttribute('href', `#i-${status}`);
   parts.word.textContent = status;
-  parts.link.href = pathOf(item);
+  fillLink(parts.link, item);
   setIsolated(parts.name, item.name || `${typeName(item.type)} ${item.id}`);
   parts.tag.textContent = item.type === 'HelmWorkloadInstance' ? 'Helm' : '';
   parts.link.title = [plain(item.name), fillCause(parts, item)].filter(Boolean).join('\n');
@@ -189,7 +206,7 @@ function fillRow({ parts }, item) {
   const since = sinceOf(item);
   if (since) {
     parts.since.dateTime = since;
-    parts.since.title = utc(since);
+    parts.since.title = exactTime(since);
   } else {
     parts.since.removeAttribute('datetime');
     parts.since.title = 'unknown';
@@ -197,9 +214,21 @@ function fillRow({ parts }, item) {
   fillDelay(parts.delay, item);
 }
 
+// An item that folds is a button.
+function fillLink(link, item) {
+  if (item.folds) {
+    link.removeAttribute('href');
+    link.role = 'button';
+    link.ariaExpanded = String(item.unfolded);
+  } else {
+    link.href = pathOf(item);
+    link.role = link.ariaExpanded = null;
+  }
+}
+
 // The symptom and the fault. The returned text has the whole chain, for the tooltip.
 function fillCause({ symptom, fault }, item) {
-  const [first, ...rest] = item.silent ? [sentence(offlineText(item))] : causes(item);
+  const [first, ...rest] = item.folds ? [foldText(item)] : item.silent ? [sentence(offlineText(item))] : causes(item);
   const what = first || fallbackCause(item);
   setIsolated(symptom, what);
   setIsolated(fault, rest.length ? `← ${rest.at(-1)}` : '');
@@ -213,7 +242,7 @@ function fillDelay(element, item) {
   if (item.silent) {
     element.textContent = 'offline';
     element.className = 'late';
-    element.title = item.heardAt ? `No report since ${utc(item.heardAt)}` : 'The agent has not reported';
+    element.title = item.heardAt ? `No report since ${exactTime(item.heardAt)}` : 'The agent has not reported';
   } else if (!item.heardAt) {
     element.textContent = '–';
     element.title = 'The agent does not report its delay';

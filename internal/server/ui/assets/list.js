@@ -5,10 +5,12 @@ import { SORTS, addressOf, chosen, filtering, order, predicate, readFilters, sor
 import { Chips } from './chips.js';
 import { Grid } from './grid.js';
 import { setListAddress } from './home.js';
+import { foldOffline } from './offline.js';
 import { problemText } from './retry.js';
 import { go, reload } from './router.js';
 import { problemState, skeleton, state } from './states.js';
 import { count, many } from './text.js';
+import { zoneSwitch } from './time.js';
 
 /** The workload list is the view at /. It restores its scroll position and focus after a visit to a workload. */
 export class WorkloadList {
@@ -18,7 +20,9 @@ export class WorkloadList {
   #parts = null;
   #saved = null; // the state to restore: {address, top, scrolled, focused}
   #stop = null;
-  #announceCount = later(1000, () => announce(`${many(this.#parts?.grid.size ?? 0, 'workload')} shown`));
+  #unfolded = new Set(); // UIDs of offline clusters
+  #shown = 0;
+  #announceCount = later(1000, () => announce(`${many(this.#shown, 'workload')} shown`));
   #write = later(250, () => go(addressOf(this.#filters), { replace: true }));
 
   constructor(workloads, live) {
@@ -35,6 +39,7 @@ export class WorkloadList {
     this.#stop = new AbortController();
     const { signal } = this.#stop;
     this.#workloads.addEventListener('change', ({ detail }) => this.#draw(detail.keys), { signal });
+    zoneSwitch.addEventListener('change', () => this.#parts.grid.redraw(), { signal });
     const timer = setInterval(() => this.#parts.grid.tick(), 5000);
     signal.addEventListener('abort', () => clearInterval(timer));
     this.#draw(new Set());
@@ -83,7 +88,7 @@ export class WorkloadList {
     const parts = {
       total: h('span', { class: 'total' }),
       chips: new Chips((group, name) => this.#toggle(group, name)),
-      grid: new Grid({ sort: (column) => this.#sort(column) }),
+      grid: new Grid({ sort: (column) => this.#sort(column), fold: (item) => this.#fold(item) }),
       body: h('div', { class: 'list-body' }),
       note: h('p', { class: 'note', hidden: true, role: 'status' }),
       ...this.#inputs(),
@@ -156,6 +161,11 @@ export class WorkloadList {
     go(addressOf({ ...this.#filters, sort: column, reverse: sort === column && !reverse }));
   }
 
+  #fold({ clusterUID }) {
+    if (!this.#unfolded.delete(clusterUID)) this.#unfolded.add(clusterUID);
+    this.#draw(new Set());
+  }
+
   #draw(keys) {
     const { body, clear, total, grid, chips } = this.#parts;
     clear.hidden = !filtering(this.#filters);
@@ -177,7 +187,9 @@ export class WorkloadList {
     const { status, only } = chosen(this.#filters);
     chips.show({ statuses: candidates.filter(only), only: candidates.filter(status) }, this.#filters);
     const rows = candidates.filter((row) => status(row) && only(row)).sort(order(this.#filters));
-    grid.show(rows, this.#filters, keys);
+    this.#shown = rows.length;
+    const folds = this.#filters.sort === 'worst' && !filtering(this.#filters);
+    grid.show(folds ? foldOffline(rows, this.#unfolded) : rows, this.#filters, keys);
     const { beyond, loading, problem } = this.#workloads;
     fill(total, filtering(this.#filters) ? `${count(rows.length)} of ${count(this.#workloads.total)}` : count(this.#workloads.total),
       (loading || problem || beyond > 0) && unseen(' so far'));

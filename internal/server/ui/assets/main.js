@@ -9,6 +9,7 @@ import { Live } from './live.js';
 import { retryNow } from './retry.js';
 import { go, route } from './router.js';
 import { listLink, state } from './states.js';
+import { isExact, setExact } from './time.js';
 import { showTips } from './tip.js';
 import { WorkloadPage } from './workload.js';
 import { Workloads } from './workloads.js';
@@ -51,6 +52,15 @@ function nextTheme() {
   showTheme();
 }
 
+function showZone() {
+  document.getElementById('utc').setAttribute('aria-pressed', String(isExact()));
+}
+
+function switchZone() {
+  setExact(!isExact());
+  showZone();
+}
+
 function showList() {
   if (view === list) list.focus();
   else go(listAddress());
@@ -72,10 +82,12 @@ leave.addEventListener('submit', async (event) => {
 });
 
 document.getElementById('theme').addEventListener('click', nextTheme);
+document.getElementById('utc').addEventListener('click', switchZone);
 document.getElementById('help').addEventListener('click', showKeys);
 addEventListener('online', retryNow);
 listenForKeys({ '/': () => view?.search?.(), '?': showKeys, t: nextTheme, b: showList });
 showTheme();
+showZone();
 setListAddress(listAddress());
 watchConnection(live);
 showTips();

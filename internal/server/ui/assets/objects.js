@@ -6,17 +6,17 @@ import { many } from './text.js';
 const MIN_GROUP_HEALTHY = 4; // similar siblings that become one node
 const MIN_GROUP_GONE = 2;
 const MIN_GROUP = 8;
-const GROUP_PAGE = 100; // objects that an opened group shows at a time
+export const GROUP_PAGE = 100; // objects that an opened group shows at a time
 
 /** objectKey identifies an object. An object that does not exist has no UID. */
 export function objectKey({ object }) {
   return object.uid || [object.group, object.kind, object.namespace, object.name].join('/');
 }
 
-/** kindsOf writes a number of objects of a kind, such as 2 deleted Pods. */
-export function kindsOf(n, adjective, kind) {
-  const plural = /(s|x|ch|sh)$/i.test(kind) ? `${kind}es` : kind.endsWith('y') ? `${kind.slice(0, -1)}ies` : `${kind}s`;
-  return many(n, `${adjective} ${kind}`, `${adjective} ${plural}`);
+/** kindsOf writes a number of objects of a kind, such as 2 deleted Pods; `past`: 2 Pods were Healthy. */
+export function kindsOf(n, adjective, kind, past) {
+  const plural = kind === 'Endpoints' ? kind : /(s|x|ch|sh)$/i.test(kind) ? `${kind}es` : /[^aeiou]y$/i.test(kind) ? `${kind.slice(0, -1)}ies` : `${kind}s`;
+  return past ? many(n, `${kind} was ${adjective}`, `${plural} were ${adjective}`) : many(n, `${adjective} ${kind}`, `${adjective} ${plural}`);
 }
 
 /**

@@ -3,7 +3,7 @@
 import { h, icon, s } from './dom.js';
 import { changeOf } from './events.js';
 import { eventText, involvedKey } from './eventlist.js';
-import { known } from './status.js';
+import { known, lastStatus } from './status.js';
 import { clip, count, many, middle, plain, isolated } from './text.js';
 import { clock, day, hours, now, zone } from './time.js';
 import { DAY, MINUTE, ticks } from './timescale.js';
@@ -49,7 +49,7 @@ export function labels(lanes) {
  */
 export function statusSpans(changes, { status, silent, said: reported, since, heardAt }) {
   const all = [...changes].sort((a, b) => a.at - b.at).map((event) => ({ status: changeOf(event), from: event.at }));
-  const held = known(silent ? reported : status);
+  const held = known(lastStatus({ status, silent, said: reported }));
   const start = Date.parse(since ?? '');
   if (all.at(-1)?.status !== held && start > (all.at(-1)?.from ?? 0)) all.push({ status: held, from: start });
   const heard = Date.parse(heardAt ?? '');

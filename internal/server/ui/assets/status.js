@@ -17,15 +17,20 @@ export function rank(status) {
   return RANKS.get(known(status));
 }
 
-/** badge shows a status by shape, colour and word. */
-export function badge(status, className = '') {
+/** badge shows a status by shape, colour and word; a past one, of an offline agent, without colour. */
+export function badge(status, { past = false } = {}) {
   const word = known(status);
-  return h('span', { class: `badge ${className}`.trim(), 'data-status': word }, icon(word), h('span', { class: 'word' }, word));
+  return h('span', { class: past ? 'badge past' : 'badge', 'data-status': word }, icon(word), h('span', { class: 'word' }, past ? `was ${word}` : word));
 }
 
 /** offlineText describes a workload whose agent has stopped reporting. */
 export function offlineText({ said, heardAt }) {
   return `No report${heardAt ? ` since ${clock(heardAt)}` : ''} (last status: ${said ? known(said) : 'none'})`;
+}
+
+/** lastStatus is the last reported status, which is the current one unless the agent is offline. */
+export function lastStatus({ silent, said, status }) {
+  return silent ? said : status;
 }
 
 /** sinceOf is when a workload got its status. With an offline agent it is Unknown since the last report. */

@@ -1,4 +1,4 @@
-// Times: short and in the viewer's time zone, or exact and in UTC.
+// Times in one zone: short in the viewer's, or exact in UTC.
 
 import { h } from './dom.js';
 
@@ -37,11 +37,15 @@ export function ago(time) {
   return durationText((now() - Date.parse(time)) / 1000);
 }
 
-/** utc is an exact time. */
-export function utc(time) {
+/** exactTime is an exact time with its zone. */
+export function exactTime(time) {
   const date = new Date(time);
   if (Number.isNaN(date.getTime())) return '';
-  return date.toISOString().replace('T', ' ').replace(/(\.000)?Z$/, ' UTC');
+  const ahead = -zone(time);
+  const shifted = new Date(date.getTime() + ahead * 60_000).toISOString().replace('T', ' ').replace(/(\.000)?Z$/, '');
+  if (exact) return `${shifted} UTC`;
+  const [h, m] = [Math.floor(Math.abs(ahead) / 60), Math.abs(ahead) % 60].map((n) => String(n).padStart(2, '0'));
+  return `${shifted} ${ahead < 0 ? '−' : '+'}${h}:${m}`;
 }
 
 // The formats of times in a time zone; the viewer's without an argument.
@@ -64,12 +68,16 @@ let format = exact ? EXACT : LOCAL;
 /** isExact is true if times are exact, in UTC. */
 export function isExact() { return exact; }
 
+/** zoneSwitch dispatches `change` when the page changes between the viewer's zone and UTC. */
+export const zoneSwitch = new EventTarget();
+
 /** setExact writes all times of the page exactly in UTC, or short in the viewer's time zone. */
 export function setExact(on) {
   exact = on;
   format = on ? EXACT : LOCAL;
   try { localStorage.setItem(KEY, on ? 'utc' : 'local'); } catch { /* for this page only */ }
   document.querySelectorAll('time.stamp').forEach(write);
+  zoneSwitch.dispatchEvent(new Event('change'));
 }
 
 /** zone is how many minutes displayed times are behind UTC. */
@@ -94,21 +102,20 @@ export function day(time) {
   return (format.year.format(time) === format.year.format(now()) ? format.day : format.dayYear).format(time);
 }
 
-/** stamp is a time with its exact UTC as a tooltip (tip.js), or as text after setExact. */
+/** stamp is a time with the exact time as a tooltip (tip.js), or as text after setExact. */
 export function stamp(time) {
-  return write(h('time', { class: 'stamp', datetime: time, 'data-utc': utc(time) }));
+  return write(h('time', { class: 'stamp', datetime: time }));
 }
 
 /** sinceStamp is the duration since a time, followed by a word. tick updates it. */
 export function sinceStamp(time, after = '') {
-  return write(h('time', { class: 'stamp', datetime: time, 'data-utc': utc(time), 'data-ago': after }));
+  return write(h('time', { class: 'stamp', datetime: time, 'data-ago': after }));
 }
 
 function write(element) {
-  const { utc: all, ago: after } = element.dataset;
-  const time = element.dateTime;
-  let text = exact ? all : clock(time, { seconds: true });
-  if (after !== undefined) text = `${ago(time)}${after}${exact ? ` (${all})` : ''}`;
+  const { dateTime: time, dataset: { ago: after } } = element;
+  let text = exact ? exactTime(time) : clock(time, { seconds: true });
+  if (after !== undefined) text = `${ago(time)}${after}${exact ? ` (${text})` : ''}`;
   if (element.textContent !== text) element.textContent = text;
   return element;
 }

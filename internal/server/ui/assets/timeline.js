@@ -5,7 +5,7 @@ import { fill, h, later, s } from './dom.js';
 import { Drag } from './drag.js';
 import { NEAR, drawLane, drawRest, heightOf, labels, lanesOf, legend, movePresent, nameMark, statusSpans } from './plot.js';
 import { many } from './text.js';
-import { clock, isExact, now, setExact } from './time.js';
+import { clock, now } from './time.js';
 import { DAY, HOUR, LONGEST, MINUTE, SHORTEST, Span, between, fit, last, readLength, recent, writeLength } from './timescale.js';
 
 const SPANS = [['15 min', 15 * MINUTE], ['1 h', HOUR], ['24 h', DAY], ['7 d', 7 * DAY]];
@@ -98,6 +98,9 @@ export class Timeline {
     return { last: '', from: whole(from), to: whole(to) };
   }
 
+  /** redraw draws again, in another time zone. */
+  redraw() { this.#drawSoon(); }
+
   /** tick follows the clock, unless the span is fixed or a pointer is down. */
   tick() {
     if (this.#mode === 'fixed' || !this.#span || this.#drag.held) return;
@@ -172,12 +175,7 @@ export class Timeline {
 
   #buttons() {
     const button = (text, label, press) => h('button', { type: 'button', class: 'quiet', 'aria-label': label, onclick: press }, text);
-    const exact = h('button', { type: 'button', class: 'quiet', 'aria-pressed': String(isExact()), 'aria-label': 'UTC: exact times', onclick: () => {
-      setExact(!isExact());
-      exact.setAttribute('aria-pressed', String(isExact()));
-      this.#drawSoon();
-    } }, 'UTC');
-    return h('div', { class: 'timeline-tools' }, exact, h('div', { class: 'zoom', role: 'group', 'aria-label': 'Zoom' },
+    return h('div', { class: 'timeline-tools' }, h('div', { class: 'zoom', role: 'group', 'aria-label': 'Zoom' },
       button('−', 'Zoom out', () => this.#zoom(2)), button('+', 'Zoom in', () => this.#zoom(0.5)),
       SPANS.map(([text, length]) => button(text, `The last ${text}`, () => this.#set(last(length, now(), this.#span.width)))),
       button('All', 'All Events', () => this.#all())));

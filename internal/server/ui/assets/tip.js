@@ -1,8 +1,8 @@
 // A tooltip with the exact time. It stays while the pointer is on it, and closes with Escape (WCAG 1.4.13). Without a pointer,
-// a button makes all times exact (time.js).
+// the button UTC makes all times exact (time.js).
 
 import { h } from './dom.js';
-import { isExact } from './time.js';
+import { exactTime, isExact } from './time.js';
 
 const tip = h('div', { class: 'tip', popover: 'manual', 'aria-hidden': 'true' });
 let of = null; // the time under the pointer
@@ -22,7 +22,7 @@ export function showTips() {
 
 // The tooltip touches the time, above it or below, and is completely in the window.
 function show() {
-  tip.textContent = of.dataset.utc;
+  tip.textContent = exactTime(of.dateTime);
   tip.showPopover();
   const { left, top, bottom } = of.getBoundingClientRect();
   tip.style.left = `${Math.max(4, Math.min(left, document.documentElement.clientWidth - tip.offsetWidth - 4))}px`;

@@ -2,7 +2,7 @@
 
 import { fill, h, icon, patch, s } from './dom.js';
 import { NODE, across, down, edge } from './layout.js';
-import { buildTree, groupSiblings, kindsOf, size } from './objects.js';
+import { GROUP_PAGE, buildTree, groupSiblings, kindsOf, size } from './objects.js';
 import { known } from './status.js';
 import { clip, count, many, middle, plain, isolated } from './text.js';
 
@@ -12,6 +12,7 @@ const NARROW = 620; // below this width a tree from left to right does not fit, 
 export class Tree {
   #select;
   #objects = [];
+  #past = false;
   #folded = new Set();
   #opened = new Map();
   #active = null;
@@ -44,10 +45,12 @@ export class Tree {
     document.activeElement.scrollIntoView({ block: 'center' });
   }
 
-  /** show draws objects; `selected` is the key of one. */
-  show(objects, selected) {
+  /** show draws objects. `selected` is the key of one. `past` is true for the last known objects of an offline agent. */
+  show(objects, selected, past) {
     this.#objects = objects;
     this.#selected = selected;
+    this.#past = past;
+    this.element.classList.toggle('past', past);
     this.draw();
   }
 
@@ -105,7 +108,7 @@ export class Tree {
   }
 
   #item(node) {
-    const { class: more, content, ...props } = drawing(node);
+    const { class: more, content, ...props } = drawing(node, this.#past);
     return h('div', {
       role: 'treeitem', class: `node ${more}`.trim(), 'data-key': node.key,
       'aria-level': node.level, 'aria-posinset': node.position, 'aria-setsize': node.siblings,
@@ -198,29 +201,37 @@ export class Tree {
 }
 
 // drawing is the props and the content of a node.
-function drawing(node) {
-  if (node.object) return drawObject(node);
-  return node.group ? drawGroup(node) : drawMore(node);
+function drawing(node, past) {
+  if (node.object) return drawObject(node, past);
+  return node.group ? drawGroup(node, past) : drawMore(node);
 }
 
-function drawObject({ object: o, children }) {
+function drawObject({ object: o, children }, past) {
   const health = o.gone ? 'Gone' : known(o.health);
-  const state = o.gone ? 'deleted' : o.state && o.state !== 'Present' ? stateWord(o.state) : '';
+  const verdict = past ? `was ${health}` : health;
+  const state = stateOf(o, past) || (past ? verdict : '');
+  const why = o.cause || o.reason;
+  const cause = past && why ? `Last reported cause: ${why}` : why;
   return {
     class: o.listed ? 'listed' : '', 'data-status': health,
     'aria-label': plain([
-      `${clip(o.object.kind, 60)} ${clip(o.object.name, 200)}`, state, o.listed && 'listed', !o.gone && health,
-      !o.gone && clip(o.cause || o.reason, 200), children.length > 0 && `${many(size({ children }) - 1, 'object')} below`,
+      `${clip(o.object.kind, 60)} ${clip(o.object.name, 200)}`, state, o.listed && 'listed', !o.gone && state !== verdict && verdict,
+      !o.gone && clip(cause, 200), children.length > 0 && `${many(size({ children }) - 1, 'object')} below`,
     ].filter(Boolean).join(', ')),
-    title: plain(`${o.object.kind} ${o.object.namespace ? `${o.object.namespace}/` : ''}${o.object.name}${o.cause ? `\n${o.cause}` : ''}`.slice(0, 1000)),
+    title: plain(`${o.object.kind} ${o.object.namespace ? `${o.object.namespace}/` : ''}${o.object.name}${o.cause ? `\n${cause}` : ''}`.slice(0, 1000)),
     content: [icon(health), h('span', { class: 'what' },
       h('span', { class: 'kind' }, isolated(clip(o.object.kind, 60))), ' ', h('span', { class: 'name' }, middle(o.object.name)), ' ',
-      state && h('em', {}, state), ' ', o.listed && h('span', { class: 'pin' }, 'listed'))],
+      state && h('em', { class: state === verdict && 'was' }, state), ' ', o.listed && h('span', { class: 'pin' }, 'listed'))],
   };
 }
 
-function drawGroup({ group, health, gone, kind, children }) {
-  const label = kindsOf(group.length, gone ? 'deleted' : health, plain(clip(kind, 60)));
+function stateOf({ gone, state }, past) {
+  if (gone) return 'deleted';
+  return state && state !== 'Present' ? stateWord(state, past) : '';
+}
+
+function drawGroup({ group, health, gone, kind, children }, past) {
+  const label = kindsOf(group.length, gone ? 'deleted' : health, plain(clip(kind, 60)), past && !gone);
   const how = children.length ? '(expanded)' : '(grouped)';
   return {
     class: 'group', 'data-status': gone ? 'Gone' : health, 'aria-label': `${label} ${how}`,
@@ -230,17 +241,20 @@ function drawGroup({ group, health, gone, kind, children }) {
 }
 
 function drawMore({ more }) {
+  const show = `show the next ${Math.min(more, GROUP_PAGE)}`;
   return {
-    class: 'more', 'aria-label': `${count(more)} more, show the next 100`,
-    content: h('span', { class: 'what' }, h('span', { class: 'name' }, `${count(more)} more`), ' ', h('span', { class: 'kind' }, 'show the next 100')),
+    class: 'more', 'aria-label': `${count(more)} more, ${show}`,
+    content: h('span', { class: 'what' }, h('span', { class: 'name' }, `${count(more)} more`), ' ', h('span', { class: 'kind' }, show)),
   };
 }
 
 const STATE_WORDS = {
-  Absent: 'does not exist', KindNotInstalled: 'kind not installed', Forbidden: 'no permission to read', Unavailable: 'cannot be read', Pending: 'being looked up',
+  Absent: ['does not exist', 'did not exist'], KindNotInstalled: ['kind not installed', 'kind was not installed'],
+  Forbidden: ['no permission to read', 'had no permission to read'], Unavailable: ['cannot be read', 'could not be read'],
+  Pending: ['being looked up', 'was being looked up'],
 };
 
-/** stateWord describes why an object is not present. */
-export function stateWord(state) {
-  return STATE_WORDS[state] ?? plain(clip(state, 60));
+/** stateWord describes why an object is not present, or was not. */
+export function stateWord(state, past) {
+  return STATE_WORDS[state]?.[Number(past)] ?? plain(clip(state, 60));
 }

@@ -13,7 +13,7 @@ import { setParams, reload } from './router.js';
 import { problemState, skeleton } from './states.js';
 import { keyOf, known, rank } from './status.js';
 import { count, many, plain, isolated } from './text.js';
-import { clock, tick } from './time.js';
+import { stamp, tick, zoneSwitch } from './time.js';
 import { Timeline } from './timeline.js';
 import { Tree } from './tree.js';
 import { verdict } from './verdict.js';
@@ -85,6 +85,7 @@ export class WorkloadPage {
     }, { signal });
     this.#live.addEventListener('reset', () => this.#load(), { signal });
     this.#live.addEventListener('open', () => { retryNow(); this.#load(); }, { signal });
+    zoneSwitch.addEventListener('change', () => shown.timeline?.redraw(), { signal });
     const polling = setInterval(() => {
       if (!document.hidden && shown.detail && this.#live.state === 'live') shown.events.refresh();
     }, EVENT_INTERVAL);
@@ -122,7 +123,7 @@ export class WorkloadPage {
     const first = !shown.detail || shown.failed;
     shown.detail = { ...detail, objects: detail.objects ?? [] };
     shown.failed = false;
-    shown.at = Date.now();
+    shown.at = new Date().toISOString();
     if (first) this.#build();
     shown.note.hidden = true;
     document.title = plain(`${known(detail.workload.status)}: ${detail.workload.name}`);
@@ -140,7 +141,7 @@ export class WorkloadPage {
     const shown = this.#shown;
     if (shown.detail && !shown.failed && isTemporary(problem)) {
       shown.note.hidden = false;
-      shown.note.textContent = `Showing data from ${clock(shown.at, { seconds: true })}. The current state could not be read: ${problemText(problem)}`;
+      fill(shown.note, 'Showing data from ', stamp(shown.at), `. The current state could not be read: ${problemText(problem)}`);
       return;
     }
     shown.failed = true;
@@ -194,8 +195,9 @@ export class WorkloadPage {
     const find = (key) => objects.find((o) => objectKey(o) === key);
     const object = find(chosen) ?? find(used) ?? worstObject(objects);
     this.#shown.object = object ? objectKey(object) : '';
-    tree.show(objects, this.#shown.object);
-    panel.show(object, workload.clusterUID, tab);
+    const past = Boolean(workload.silent);
+    tree.show(objects, this.#shown.object, past);
+    panel.show(object, { clusterUID: workload.clusterUID, past, tab });
     const present = objects.filter((o) => !o.gone);
     const listed = present.filter((o) => o.listed).length;
     treeNote.textContent = present.length ? `${count(listed)} listed, ${count(present.length - listed)} derived` : 'No objects have been reported yet.';
@@ -216,7 +218,7 @@ export class WorkloadPage {
 
 // missing describes the Events that are not shown; empty if all are.
 function missing({ items, complete, cut, newerProblem, olderProblem }) {
-  if (olderProblem) return `${items.length ? `Events older than these ${count(items.length)}` : 'The Events'} could not be read: ${problemText(olderProblem)}`;
+  if (olderProblem) return `${items.length ? 'Older Events' : 'The Events'} could not be read: ${problemText(olderProblem)}`;
   if (newerProblem) return `Newer Events could not be read: ${problemText(newerProblem)}`;
   if (cut) return `Showing the newest ${many(items.length, 'Event')}. Older ones are in the API.`;
   return complete && !items.length ? 'No Events have been reported yet.' : '';
