@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	eventsv1 "k8s.io/api/events/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	coordinationclient "k8s.io/client-go/kubernetes/typed/coordination/v1"
 	"k8s.io/client-go/rest"
@@ -28,6 +29,9 @@ func newManager(o *options, config *rest.Config) (mgr ctrl.Manager, isLeading fu
 	scheme := runtime.NewScheme()
 	if err := v1alpha1.AddToScheme(scheme); err != nil {
 		return nil, nil, fmt.Errorf("register the ThreeportWorkload type: %w", err)
+	}
+	if err := eventsv1.AddToScheme(scheme); err != nil {
+		return nil, nil, fmt.Errorf("register the type of Events: %w", err)
 	}
 	options := ctrl.Options{
 		Scheme:                  scheme,

@@ -2,30 +2,34 @@ package controller
 
 import (
 	"cmp"
+	"context"
+	"fmt"
+	"os"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/threeport/threeport-agent/api/v1alpha1"
 	"github.com/threeport/threeport-agent/internal/health"
 )
 
-// maxNoteBytes is the limit of the API server for the note of an Event.
-const maxNoteBytes = 1024
+// maxNoteBytes limits the note of an Event before the ellipsis: the API server allows 1,024 bytes.
+const maxNoteBytes = 1024 - len("…")
 
 // recordEvents writes Kubernetes Events about the changes that a stored status has made. If the process ends between the two writes,
 // the Event is missing.
-func (r *Reconciler) recordEvents(wl *v1alpha1.ThreeportWorkload, before v1alpha1.ThreeportWorkloadStatus) {
-	if r.events == nil {
-		return
-	}
-	r.recordHealthEvent(wl, before.Health)
-	r.recordDeliveryEvent(wl, before.Conditions)
+func (r *Reconciler) recordEvents(ctx context.Context, wl *v1alpha1.ThreeportWorkload, before v1alpha1.ThreeportWorkloadStatus) {
+	r.recordHealthEvent(ctx, wl, before.Health)
+	r.recordDeliveryEvent(ctx, wl, before.Conditions)
 }
 
 // recordHealthEvent writes an Event if the health has changed. Every new workload is Unknown at first, which has no Event.
-func (r *Reconciler) recordHealthEvent(wl *v1alpha1.ThreeportWorkload, before string) {
+func (r *Reconciler) recordHealthEvent(ctx context.Context, wl *v1alpha1.ThreeportWorkload, before string) {
 	s := wl.Status
 	if s.Health == before || s.Health == "" || before == "" && s.Health == statusUnknown {
 		return
@@ -41,12 +45,12 @@ func (r *Reconciler) recordHealthEvent(wl *v1alpha1.ThreeportWorkload, before st
 	if cause := joinUnique(s.Reason, s.Message); cause != "" {
 		note += ": " + cause
 	}
-	r.events.Eventf(wl, nil, eventType, s.Health, "Assess", "%s", truncate(note, maxNoteBytes))
+	r.recordEvent(ctx, wl, eventsv1.Event{Type: eventType, Reason: s.Health, Action: "Assess", Note: note})
 }
 
 // recordDeliveryEvent writes an Event if the control plane begins or ceases to refuse reports. Pending reports are no change: they may
 // still be refused.
-func (r *Reconciler) recordDeliveryEvent(wl *v1alpha1.ThreeportWorkload, before []metav1.Condition) {
+func (r *Reconciler) recordDeliveryEvent(ctx context.Context, wl *v1alpha1.ThreeportWorkload, before []metav1.Condition) {
 	after := meta.FindStatusCondition(wl.Status.Conditions, v1alpha1.ConditionDelivered)
 	if after == nil || !r.isNewAnswer(wl.Name, meta.FindStatusCondition(before, v1alpha1.ConditionDelivered), after) {
 		return
@@ -55,7 +59,7 @@ func (r *Reconciler) recordDeliveryEvent(wl *v1alpha1.ThreeportWorkload, before 
 	if after.Status != metav1.ConditionTrue {
 		eventType = corev1.EventTypeWarning
 	}
-	r.events.Eventf(wl, nil, eventType, after.Reason, "Deliver", "%s", truncate(after.Message, maxNoteBytes))
+	r.recordEvent(ctx, wl, eventsv1.Event{Type: eventType, Reason: after.Reason, Action: "Deliver", Note: after.Message})
 }
 
 // isNewAnswer records the reason of the condition Delivered, and reports whether it differs from the last one. Pending does not count.
@@ -72,4 +76,30 @@ func (r *Reconciler) isNewAnswer(workload string, before, after *metav1.Conditio
 	last := cmp.Or(w.answered, reasonDelivered)
 	w.answered = after.Reason
 	return last != after.Reason
+}
+
+// recordEvent completes an Event about a ThreeportWorkload and writes it. A failure is logged, and the first one only if the agent may not
+// write Events: an earlier ClusterRole does not permit it. The recorder of client-go would log an error for each Event.
+func (r *Reconciler) recordEvent(ctx context.Context, wl *v1alpha1.ThreeportWorkload, ev eventsv1.Event) {
+	const controllerName = "threeport-agent"
+	host, _ := os.Hostname() // only for people
+	now := time.Now()
+	// Events about cluster-scoped objects are in this namespace.
+	ev.ObjectMeta = metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: fmt.Sprintf("%s.%x", truncate(wl.Name, 200), now.UnixNano())}
+	ev.EventTime = metav1.NewMicroTime(now)
+	ev.ReportingController, ev.ReportingInstance = controllerName, truncate(controllerName+"-"+host, 128)
+	ev.Note = truncate(ev.Note, maxNoteBytes)
+	ev.Regarding = corev1.ObjectReference{
+		APIVersion: v1alpha1.GroupVersion.String(), Kind: "ThreeportWorkload", Name: wl.Name, UID: wl.UID, ResourceVersion: wl.ResourceVersion,
+	}
+	err := r.createEvent(ctx, &ev)
+	switch {
+	case err == nil:
+	case apierrors.IsForbidden(err):
+		r.forbiddenEvents.Do(func() {
+			ctrl.LoggerFrom(ctx).Info("The agent may not write Kubernetes Events: apply the ClusterRole threeport-agent-workloads of this version", "error", err.Error())
+		})
+	default:
+		ctrl.LoggerFrom(ctx).Info("A Kubernetes Event was not written", "reason", ev.Reason, "error", err.Error())
+	}
 }

@@ -2,6 +2,7 @@ package controller
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/go-logr/logr"
 	"go.uber.org/goleak"
+	eventsv1 "k8s.io/api/events/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -66,7 +68,7 @@ func runMain(m *testing.M) (code int, err error) {
 		}
 	}()
 	shared.scheme = runtime.NewScheme()
-	if err := v1alpha1.AddToScheme(shared.scheme); err != nil {
+	if err := errors.Join(v1alpha1.AddToScheme(shared.scheme), eventsv1.AddToScheme(shared.scheme)); err != nil {
 		return 1, err
 	}
 	if err := install(ctx); err != nil {

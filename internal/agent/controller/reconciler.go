@@ -6,9 +6,9 @@ import (
 	"sync"
 	"time"
 
+	eventsv1 "k8s.io/api/events/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/tools/events"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
@@ -71,8 +71,10 @@ type Reconciler struct {
 	delivery Delivery
 	state    State
 	lease    *v1alpha1.LeaseReference // in each status; nil if there is none
-	events   events.EventRecorder     // nil before SetupWithManager
-	now      func() time.Time
+
+	createEvent     func(context.Context, *eventsv1.Event) error
+	forbiddenEvents sync.Once // for the log
+	now             func() time.Time
 
 	mu sync.Mutex
 	// lastReconcile is when a reconcile last succeeded; at first, when the reconciler was made.
@@ -86,7 +88,8 @@ type Reconciler struct {
 func New(c client.Client, targets *target.Registry, delivery Delivery, state State) *Reconciler {
 	return &Reconciler{
 		client: c, targets: targets, delivery: delivery, state: state, now: time.Now,
-		writes: map[string]*writeState{}, deleted: map[string]time.Time{}, lastReconcile: time.Now(),
+		createEvent: func(ctx context.Context, ev *eventsv1.Event) error { return c.Create(ctx, ev) },
+		writes:      map[string]*writeState{}, deleted: map[string]time.Time{}, lastReconcile: time.Now(),
 	}
 }
 
@@ -109,9 +112,8 @@ func (r *Reconciler) Working() error {
 	return nil
 }
 
-// SetupWithManager adds the reconciler to a manager, whose recorder writes its Events.
+// SetupWithManager adds the reconciler to a manager.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
-	r.events = mgr.GetEventRecorder("threeport-agent")
 	changes := source.Func(func(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
 		r.mu.Lock()
 		defer r.mu.Unlock()

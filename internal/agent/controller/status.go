@@ -82,7 +82,7 @@ func (r *Reconciler) write(ctx context.Context, wl *v1alpha1.ThreeportWorkload, 
 	r.mu.Lock()
 	r.writesOf(wl.Name).recordWrite(r.now())
 	r.mu.Unlock()
-	r.recordEvents(wl, before.Status)
+	r.recordEvents(ctx, wl, before.Status)
 	return true, nil
 }
 
