@@ -124,7 +124,7 @@ func (i installTarget) awaitAdmission(user, spec string, want []string) {
 	author := i.impersonate(user)
 	var last error
 	err := wait.PollUntilContextTimeout(i.Context(), 100*time.Millisecond, world.Timeout, true, func(context.Context) (bool, error) {
-		last = checkAnswer(author.create(installYAML, installManifest("workload", spec), true), want) //nolint:contextcheck // the context is the test's
+		last = checkAnswer(author.create(installYAML, installManifest("workload", spec), true), want)
 		return last == nil, nil
 	})
 	if err != nil {
@@ -406,8 +406,8 @@ func policyChecksEvents(target installTarget) {
 	refused := []string{"the agent may write Events about ThreeportWorkloads only"}
 	// The API server loads roles and policies after a moment.
 	err := wait.PollUntilContextTimeout(target.Context(), 100*time.Millisecond, world.Timeout, true, func(context.Context) (bool, error) {
-		return create("controller", "app-0", "v1", "Pod", "app-0") == nil && //nolint:contextcheck // the context is the test's
-			checkAnswer(create(installUser, "app-0", "v1", "Pod", "app-0"), refused) == nil, nil //nolint:contextcheck // the same
+		return create("controller", "app-0", "v1", "Pod", "app-0") == nil &&
+			checkAnswer(create(installUser, "app-0", "v1", "Pod", "app-0"), refused) == nil, nil
 	})
 	if err != nil {
 		target.Fatalf("the policy did not take effect within %s", world.Timeout)

@@ -10,7 +10,7 @@ import (
 )
 
 // Workload combines the verdicts on a workload's resources. It is the worst one, and its message counts the others that are
-// not Healthy. If all are Healthy, it names one of which nothing runs. The verdicts on unchecked resources are only counted, unless
+// not Healthy. If all are Healthy, it names an idle one. The verdicts on unchecked resources are only counted, unless
 // there are no others. Without resources it is [NothingListed].
 func Workload(resources []Verdict, unchecked ...Verdict) Verdict {
 	switch {
@@ -49,7 +49,7 @@ func Workload(resources []Verdict, unchecked ...Verdict) Verdict {
 	return worst
 }
 
-// firstIdle returns the verdict on Healthy resources: that on the first of which nothing runs, with the number of such others.
+// firstIdle returns the verdict on Healthy resources: that on the first idle one, with the number of other idle ones.
 func firstIdle(resources []Verdict) Verdict {
 	out, others := Verdict{Status: Healthy}, -1
 	for _, v := range resources {
@@ -106,10 +106,7 @@ func (f *Dependents) Combine(kind schema.GroupKind, self Assessment) Aggregate {
 		}
 		out.Message = strings.Join(nonEmpty(self.Message, ready), "; ")
 	}
-	if worse(out.Status, Reconciling) && self.Message != "" {
-		self.Message += f.rolloutMessage(self)
-		out.Message = self.Message
-	}
+	f.addRollout(&self, &out)
 	if e.group == nil || out.Status == Healthy {
 		return out
 	}
@@ -122,10 +119,10 @@ func (f *Dependents) Combine(kind schema.GroupKind, self Assessment) Aggregate {
 	return out
 }
 
-// rolloutMessage returns which pods serve while a rollout of a Deployment fails; empty if there are no pods of earlier ReplicaSets.
-func (f *Dependents) rolloutMessage(self Assessment) string {
-	if self.NewReplicaSet == "" {
-		return ""
+// addRollout adds the pods that serve to the message of a Deployment whose rollout fails, if there are pods of earlier ReplicaSets.
+func (f *Dependents) addRollout(self *Assessment, out *Aggregate) {
+	if self.NewReplicaSet == "" || self.Message == "" || !worse(out.Status, Reconciling) {
+		return
 	}
 	latest := OwnerPath{}.Append(ObjectRef{Kind: "ReplicaSet", Name: self.NewReplicaSet})
 	old, oldReady := 0, 0
@@ -135,9 +132,10 @@ func (f *Dependents) rolloutMessage(self Assessment) string {
 		}
 	}
 	if old == 0 {
-		return ""
+		return
 	}
-	return fmt.Sprintf("; %d of %d old %s, %d of %d new ready", oldReady, old, serve(old), f.works[latest], f.active[latest])
+	self.Message += fmt.Sprintf("; %d of %d old %s, %d of %d new ready", oldReady, old, serve(old), f.works[latest], f.active[latest])
+	out.Message = self.Message
 }
 
 func serve(pods int) string {

@@ -414,10 +414,11 @@ func TestForest_FailedRollout_SaysWhichPodsServe(t *testing.T) {
 		ready   = "apiVersion: v1\nstatus: {phase: Running, conditions: [{type: Ready, status: \"True\"}], containerStatuses: [{name: web, ready: true, state: {running: {}}}]}"
 		failing = "apiVersion: v1\nstatus: {phase: Pending, containerStatuses: [{name: web, state: {waiting: {reason: ImagePullBackOff}}}]}"
 	)
+	const oldServe = "; 2 of 2 old pods serve, 0 of 1 new ready"
 	for message, want := range map[string]string{
-		`ReplicaSet "web-2" has timed out progressing.`: "; 2 of 2 old pods serve, 0 of 1 new ready",
-		`ReplicaSet "web-2" is progressing.`:            "; 2 of 2 old pods serve, 0 of 1 new ready",
-		`Created new replica set "web-2"`:               "; 2 of 2 old pods serve, 0 of 1 new ready",
+		`ReplicaSet "web-2" has timed out progressing.`: oldServe,
+		`ReplicaSet "web-2" is progressing.`:            oldServe,
+		`Created new replica set "web-2"`:               oldServe,
 		`Deployment "web" has timed out progressing.`:   "its deadline",
 	} {
 		objects := []*unstructured.Unstructured{

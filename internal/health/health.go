@@ -38,13 +38,13 @@ func worse(a, b Status) bool { return slices.Index(statusOrder, a) > slices.Inde
 // Completed is the reason of an object that is Healthy because it has run to its end.
 const Completed = "Completed"
 
-// Reasons of an object that is Healthy although nothing of it runs, because no pod of it is wanted.
+// Reasons of an idle object: it is Healthy, and wants no pod.
 const (
 	ScaledToZero   = "ScaledToZero"
 	NoNodeSelected = "NoNodeSelected" // of a DaemonSet
 )
 
-// idle reports whether an object is Healthy and nothing of it runs.
+// idle reports whether an object is Healthy because it wants no pod.
 func (v Verdict) idle() bool {
 	return v.Status == Healthy && (v.Reason == ScaledToZero || v.Reason == NoNodeSelected)
 }

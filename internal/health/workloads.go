@@ -77,7 +77,7 @@ func (r rollout) progress(s *fields) Assessment {
 	return healthy
 }
 
-// idle assesses a workload of which no pod is wanted, and none exists.
+// idle assesses a workload that wants no pod and has none.
 func idle(s *fields) Assessment {
 	if s.kind.Kind == "DaemonSet" {
 		return verdict(Healthy, NoNodeSelected, s.subject()+" selects no node")

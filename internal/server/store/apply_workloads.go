@@ -16,7 +16,7 @@ type workloadState struct {
 	statusVersion int64
 	since         int64
 	treeVersion   int64
-	tree          treeCounts // of a tree that is applied
+	tree          treeCounts // of the applied tree
 	changedAt     int64
 }
 
