@@ -124,7 +124,7 @@ func (i installTarget) awaitAdmission(user, spec string, want []string) {
 	author := i.impersonate(user)
 	var last error
 	err := wait.PollUntilContextTimeout(i.Context(), 100*time.Millisecond, world.Timeout, true, func(context.Context) (bool, error) {
-		last = checkAnswer(author.create(installYAML, installManifest("workload", spec), true), want)
+		last = checkAnswer(author.create(installYAML, installManifest("workload", spec), true), want) //nolint:contextcheck // the context is the test's
 		return last == nil, nil
 	})
 	if err != nil {
