@@ -7,6 +7,8 @@ import (
 
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
+
+	"github.com/threeport/threeport-agent/internal/threeport"
 )
 
 func TestWorkloadPage_ShowsReports(t *testing.T) {
@@ -129,4 +131,30 @@ func TestPages_FailedRequests_ShowState(t *testing.T) {
 
 func stateShown(name string) string {
 	return fmt.Sprintf("document.querySelector('.state[data-state=%q]')", name)
+}
+
+// A Deployment that is scaled to 0 says so, and the line to its deleted ReplicaSet is not in the colour of a fault.
+func TestWorkloadPage_ScaledToZero_IsShown(t *testing.T) {
+	now := time.Now()
+	const cause = "Deployment web is scaled to 0"
+	w := withStatus("web", status("Healthy", "ScaledToZero", cause, now, time.Minute))
+	deployment := object("apps", "Deployment", "web")
+	w.addListed(deployment, "Healthy", "ScaledToZero", cause)
+	remaining := w.Tree
+	w.addDerived(object("apps", "ReplicaSet", "web-1"), deployment, "Down", "CrashLoopBackOff", "it crashes")
+	cluster := newClusterWith("north", w)
+	api, instances := startAPI(t, time.Hour, Fleet{Clusters: []Cluster{cluster}})
+	tab := openTab(t)
+	const line = "document.querySelector('.edges path').dataset.status"
+	visit(t, tab, api.URL+pathOf(instances["web"]), workloadShown+" && "+line+" === 'Down'")
+	err := SendReports(t.Context(), api.URL, threeport.ReportSet{Agent: cluster.Agent, Reports: []threeport.Report{
+		{Instance: instances["web"], Version: threeport.ID(time.Now().UnixMicro()), Tree: &threeport.TreeReport{Objects: remaining}},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	until(t, tab, line+" === 'Gone'")
+	until(t, tab, "document.querySelector('.cause-what').innerText === '"+cause+"'")
+	until(t, tab, "document.querySelector('.node em').innerText === 'scaled to 0'")
+	expectAccessible(t, tab)
 }

@@ -75,7 +75,7 @@ export class Tree {
     this.#edges.setAttribute('width', String(width));
     this.#edges.setAttribute('height', String(height));
     fill(this.#edges, this.#nodes.flatMap((node) => node.visible.map((child) => s('path', {
-      d: edge(node, child, narrow), 'data-status': child.object ? known(child.object.health) : child.health,
+      d: edge(node, child, narrow), 'data-status': statusOf(child),
     }))));
     if (focused && !this.#items.contains(document.activeElement)) this.#focus({ preventScroll: true }); // the focused object disappeared
   }
@@ -207,7 +207,7 @@ function drawing(node, past) {
 }
 
 function drawObject({ object: o, children }, past) {
-  const health = o.gone ? 'Gone' : known(o.health);
+  const health = statusOf({ object: o });
   const verdict = past ? `was ${health}` : health;
   const state = stateOf(o, past) || (past ? verdict : '');
   const why = o.cause || o.reason;
@@ -225,9 +225,18 @@ function drawObject({ object: o, children }, past) {
   };
 }
 
-function stateOf({ gone, state }, past) {
+// statusOf is the status that a node and its line show.
+function statusOf({ object, gone, health }) {
+  if (!object) return gone ? 'Gone' : health;
+  return object.gone ? 'Gone' : known(object.health);
+}
+
+const IDLE = { ScaledToZero: 'scaled to 0', NoNodeSelected: 'selects no node' }; // by the reason of a Healthy object
+
+function stateOf({ gone, state, health, reason }, past) {
   if (gone) return 'deleted';
-  return state && state !== 'Present' ? stateWord(state, past) : '';
+  if (state && state !== 'Present') return stateWord(state, past);
+  return !past && health === 'Healthy' && Object.hasOwn(IDLE, reason) ? IDLE[reason] : '';
 }
 
 function drawGroup({ group, health, gone, kind, children }, past) {
