@@ -60,11 +60,8 @@ func firstIdle(resources []Verdict) Verdict {
 			out = v
 		}
 	}
-	switch {
-	case others == 1:
-		out.Message += "; nothing runs of 1 other resource"
-	case others > 1:
-		out.Message += fmt.Sprintf("; nothing runs of %d other resources", others)
+	if others > 0 {
+		out.Message += fmt.Sprintf("; nothing runs of %d other %s", others, plural(int64(others), "resource"))
 	}
 	return out
 }
@@ -100,10 +97,8 @@ func (f *Dependents) Combine(kind schema.GroupKind, self Assessment) Aggregate {
 	out := Aggregate{Assessment: self}
 	out.Status = f.status(kind, self, e.severity)
 	if out.Status == Unknown && self.Status == Unknown && f.activePods() > 0 {
-		ready := fmt.Sprintf("%d of %d pods ready", f.phases[Serving], f.activePods())
-		if f.activePods() == 1 {
-			ready = fmt.Sprintf("%d of 1 pod ready", f.phases[Serving])
-		}
+		active := f.activePods()
+		ready := fmt.Sprintf("%d of %d %s ready", f.phases[Serving], active, plural(int64(active), "pod"))
 		out.Message = strings.Join(nonEmpty(self.Message, ready), "; ")
 	}
 	f.addRollout(&self, &out)

@@ -12,19 +12,20 @@ import (
 //
 // Source: https://kubernetes.io/docs/concepts/workloads/controllers/deployment/#deployment-status
 func deployment(s *fields, ctx Context) Assessment {
-	a := deploymentStatus(s, ctx)
-	a.NewReplicaSet = newReplicaSet(s.condition("Progressing"))
+	progressing := s.condition("Progressing")
+	a := deploymentStatus(s, ctx, progressing)
+	a.NewReplicaSet = newReplicaSet(progressing)
 	return a
 }
 
-func deploymentStatus(s *fields, ctx Context) Assessment {
+func deploymentStatus(s *fields, ctx Context, progressing condition) Assessment {
 	want := s.numberOr(1, "spec", "replicas")
 	r := rollout{
 		want: want, updated: want,
 		exist: s.numberOr(0, "status", "replicas"), latest: s.numberOr(0, "status", "updatedReplicas"),
 		ready: s.numberOr(0, "status", "availableReplicas"),
 	}
-	progressing, failure := s.condition("Progressing"), s.condition("ReplicaFailure")
+	failure := s.condition("ReplicaFailure")
 	switch {
 	case r.want == 0 && r.exist == 0:
 		return idle(s) // its conditions are about the time before

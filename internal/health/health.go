@@ -35,6 +35,9 @@ var statusOrder = []Status{Healthy, Unknown, Reconciling, Unhealthy, Down}
 // worse reports whether a status is worse than another.
 func worse(a, b Status) bool { return slices.Index(statusOrder, a) > slices.Index(statusOrder, b) }
 
+// IsFault reports whether the status is worse than Reconciling: Unhealthy or Down. Events about a fault are of the type Warning.
+func (s Status) IsFault() bool { return worse(s, Reconciling) }
+
 // Completed is the reason of an object that is Healthy because it has run to its end.
 const Completed = "Completed"
 

@@ -35,7 +35,7 @@ func (r *Reconciler) recordHealthEvent(ctx context.Context, wl *v1alpha1.Threepo
 		return
 	}
 	eventType := corev1.EventTypeNormal
-	if s.Health == string(health.Unhealthy) || s.Health == string(health.Down) {
+	if health.Status(s.Health).IsFault() {
 		eventType = corev1.EventTypeWarning
 	}
 	note := "The workload is " + s.Health

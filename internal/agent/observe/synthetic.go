@@ -145,10 +145,8 @@ func NewTransition(workload target.Ref, instance target.Instance, c target.Healt
 		message += ": " + c.Reason
 	}
 	eventType := corev1.EventTypeNormal
-	switch health.Status(c.To) {
-	case health.Unhealthy, health.Down:
+	if health.Status(c.To).IsFault() {
 		eventType = corev1.EventTypeWarning
-	case health.Healthy, health.Reconciling, health.Unknown:
 	}
 	return syntheticEvent(Event{
 		Workload:    instance,

@@ -8,10 +8,10 @@ func RegisterMetrics(registry prometheus.Registerer, r *Registry) {
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "threeport_agent_shared_instances",
 			Help: "Instances of several ThreeportWorkloads.",
-		}, func() float64 { instances, _ := r.sharedCounts(); return float64(instances) }),
+		}, func() float64 { return float64(r.sharedInstances()) }),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "threeport_agent_shared_resources",
 			Help: "Objects that ThreeportWorkloads of several instances list.",
-		}, func() float64 { _, resources := r.sharedCounts(); return float64(resources) }),
+		}, func() float64 { return float64(r.sharedResources()) }),
 	)
 }

@@ -56,20 +56,27 @@ func (r *Registry) WorkloadsBeside(workload string) []string {
 	return slices.Sorted(maps.Keys(beside))
 }
 
-// sharedCounts returns the number of instances of several workloads, and of objects that workloads of several instances list.
-func (r *Registry) sharedCounts() (instances, resources int) {
+// sharedInstances returns the number of instances of several workloads.
+func (r *Registry) sharedInstances() (n int) {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
 	for _, workloads := range r.instances {
 		if len(workloads) > 1 {
-			instances++
+			n++
 		}
 	}
+	return n
+}
+
+// sharedResources returns the number of objects that workloads of several instances list.
+func (r *Registry) sharedResources() (n int) {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
 	for _, listings := range r.listed {
 		first := listings[0].workload.Instance
 		if slices.ContainsFunc(listings, func(l listing) bool { return l.workload.Instance != first }) {
-			resources++
+			n++
 		}
 	}
-	return instances, resources
+	return n
 }

@@ -37,7 +37,7 @@ func TestSharedResources(t *testing.T) {
 			t.Errorf("%s shares %s, want %s", workload, got, want)
 		}
 	}
-	if instances, resources := registry.sharedCounts(); instances != 1 || resources != 1 {
+	if instances, resources := registry.sharedInstances(), registry.sharedResources(); instances != 1 || resources != 1 {
 		t.Errorf("%d instances and %d resources are shared, want 1 and 1", instances, resources)
 	}
 
