@@ -47,13 +47,19 @@ func TestDefinition_Rollout_PreviousHasImageBefore(t *testing.T) {
 	w := newWorld(t)
 	d := w.Deploy("web", deployment("web", 2))
 	w.ExpectStatus(d, "Healthy")
+	uid := string(w.Get(d.Objects[0]).GetUID())
+	if !*strictV0 { // a definition that is not delivered before the change is never delivered
+		w.Eventually("the definition before the change", func() error {
+			_, err := w.definition(uid)
+			return err
+		})
+	}
 	const changed = "example/app:2"
 	w.patch(d.Objects[0], `{"spec":{"template":{"spec":{"containers":[{"name":"app","image":"`+changed+`"}]}}}}`)
 	if *strictV0 { // v0 has the current version only
 		w.awaitReplicas(d.Objects[0], 2)
 		return
 	}
-	uid := string(w.Get(d.Objects[0]).GetUID())
 	var definition threeport.Definition
 	var current, previous appsv1.Deployment
 	w.Eventually("the report of the completed rollout", func() (err error) {
