@@ -78,7 +78,7 @@ func node(s *fields, ctx Context) Assessment {
 		if name == "" || name == "Ready" {
 			continue
 		}
-		if a, bad := nodeTrouble(s, name); bad {
+		if a, bad := nodeFault(s, name); bad {
 			return a
 		}
 	}
@@ -115,7 +115,7 @@ func nodeTainted(s *fields, ctx Context) (Assessment, bool) {
 	return out, found
 }
 
-func nodeTrouble(s *fields, name string) (Assessment, bool) {
+func nodeFault(s *fields, name string) (Assessment, bool) {
 	c := s.condition(name)
 	means := polarity(name)
 	if (c.status != "True" || means != bad) && (c.status != "False" || means != good) {

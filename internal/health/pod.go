@@ -200,9 +200,9 @@ var startRaces = []string{"failed to sync configmap cache", "failed to sync secr
 // podStarting assesses a pod that has a node and no failed container. A Warning counts until a container has started.
 func podStarting(pod *corev1.Pod, ctx Context) Assessment {
 	since := startTime(pod)
-	trouble, known := startFailures[ctx.Warning.Reason]
+	cause, known := startFailures[ctx.Warning.Reason]
 	if known && !runsSomething(pod) && !containsAny(ctx.Warning.Message, startRaces) {
-		a := verdict(Down, ctx.Warning.Reason, trouble+colon(sanitizeMessage(pod, ctx.Warning.Message)))
+		a := verdict(Down, ctx.Warning.Reason, cause+colon(sanitizeMessage(pod, ctx.Warning.Message)))
 		a.Since = since
 		return a
 	}

@@ -41,7 +41,7 @@ func TestStatusTable(t *testing.T) {
 	}
 }
 
-func TestWorstFirst_EqualStatus_NewestTroubleFirst(t *testing.T) {
+func TestWorstFirst_EqualStatus_LatestFaultFirst(t *testing.T) {
 	at := func(minutes int) *metav1.Time {
 		return &metav1.Time{Time: goldenTime.Add(-time.Duration(minutes) * time.Minute)}
 	}

@@ -102,7 +102,7 @@ func BenchmarkReporter_DesiredState(b *testing.B) {
 		return true
 	}
 	for begin := time.Now(); !desired(); {
-		if time.Since(begin) > patience {
+		if time.Since(begin) > waitLimit {
 			b.Fatal("the desired states are not complete")
 		}
 	}

@@ -98,7 +98,7 @@ func TestInformers_RestartsAndFailures_NoFalseDeletion(t *testing.T) {
 		return n
 	}
 	// On a busy machine it may take long until an operation is offered despite the failures.
-	for took := time.Duration(0); took < 5*time.Second || (offeredDeletions() == 0 || restarts == 0) && took < patience; took = time.Since(begin) {
+	for took := time.Duration(0); took < 5*time.Second || (offeredDeletions() == 0 || restarts == 0) && took < waitLimit; took = time.Since(begin) {
 		for kind, manifest := range kinds {
 			churns := w.create(strings.ReplaceAll(manifest, "NAME", "churns"))
 			w.patch(w.parse(strings.ReplaceAll(manifest, "NAME", fmt.Sprintf("stays-%d", rand.IntN(each)))),

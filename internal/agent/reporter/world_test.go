@@ -122,14 +122,14 @@ func (w *world) must(err error) {
 	}
 }
 
-// patience is the limit of each wait. client-go itself waits for up to half a minute before a retry, and the machine may be
+// waitLimit is the limit of each wait. client-go itself waits for up to half a minute before a retry, and the machine may be
 // busy.
-const patience = 90 * time.Second
+const waitLimit = 90 * time.Second
 
 // eventually checks until there is no complaint.
 func (w *world) eventually(expected string, check func() string) {
 	w.Helper()
-	deadline := time.NewTimer(patience)
+	deadline := time.NewTimer(waitLimit)
 	defer deadline.Stop()
 	ticker := time.NewTicker(10 * time.Millisecond)
 	defer ticker.Stop()
@@ -141,7 +141,7 @@ func (w *world) eventually(expected string, check func() string) {
 		select {
 		case <-ticker.C:
 		case <-deadline.C:
-			w.Fatalf("expected within %s: %s; at last: %s", patience, expected, complaint)
+			w.Fatalf("expected within %s: %s; at last: %s", waitLimit, expected, complaint)
 		}
 	}
 }

@@ -24,8 +24,8 @@ import (
 // behaveEnv makes the test binary run the command, so that tests observe it as a process.
 const behaveEnv = "THREEPORT_BEHAVE_TEST"
 
-// patience is longer than any wait.
-const patience = 5 * time.Minute
+// waitLimit is longer than any wait.
+const waitLimit = 5 * time.Minute
 
 func TestMain(m *testing.M) {
 	if os.Getenv(behaveEnv) != "" {
@@ -48,7 +48,7 @@ func start(t *testing.T, args ...string) *process.Process {
 // await waits for a line of output with a text.
 func await(t *testing.T, p *process.Process, text string) string {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), waitLimit)
 	defer cancel()
 	line, err := p.WaitFor(ctx, text)
 	if err != nil {
@@ -83,10 +83,10 @@ func exitCode(t *testing.T, p *process.Process) int {
 	t.Helper()
 	select {
 	case <-p.Done():
-	case <-time.After(patience):
-		t.Fatalf("the program did not end within %s; it printed %s", patience, p.Output())
+	case <-time.After(waitLimit):
+		t.Fatalf("the program did not end within %s; it printed %s", waitLimit, p.Output())
 	}
-	err := p.Stop(patience) // it has ended: Stop returns its exit error
+	err := p.Stop(waitLimit) // it has ended: Stop returns its exit error
 	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
 		return exit.ExitCode()
 	}

@@ -108,7 +108,7 @@ func TestKilledParent_LeavesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = cmd.Wait() // it was killed, that is no news
-	eventually(t, patience, func(context.Context) error {
+	eventually(t, waitLimit, func(context.Context) error {
 		return gone(report.PIDs, report.Ports, filepath.Join(report.Dir, "of-no-interest-yet"))
 	})
 
@@ -141,7 +141,7 @@ func TestCluster_ComponentDies_ClosesDone(t *testing.T) {
 	}
 	select {
 	case <-c.Done():
-	case <-time.After(patience):
+	case <-time.After(waitLimit):
 		t.Fatal("Done is still open")
 	}
 	death, ok := errors.AsType[*deathError](c.Err())

@@ -33,7 +33,7 @@ func TestMain(m *testing.M) {
 }
 
 func helper() error {
-	ctx, cancel := context.WithTimeout(context.Background(), 2*patience)
+	ctx, cancel := context.WithTimeout(context.Background(), 2*waitLimit)
 	defer cancel()
 	c, err := Start(ctx, Options{})
 	if err != nil {
@@ -66,8 +66,8 @@ func startCluster(t *testing.T, options Options) *Cluster {
 	return c
 }
 
-// patience is more than anything here takes on a slow and busy machine: when it is over, something hangs.
-const patience = 5 * time.Minute
+// waitLimit is more than anything here takes on a slow and busy machine: when it is over, something hangs.
+const waitLimit = 5 * time.Minute
 
 // eventually repeats check until it returns nil, or fails the test with its last error after limit.
 func eventually(t *testing.T, limit time.Duration, check func(context.Context) error) {

@@ -106,7 +106,7 @@ func TestPods(t *testing.T) {
 
 func awaitAvailable(t *testing.T, client kubernetes.Interface, name string, replicas int32) {
 	t.Helper()
-	eventually(t, patience, func(ctx context.Context) error {
+	eventually(t, waitLimit, func(ctx context.Context) error {
 		d, err := client.AppsV1().Deployments("default").Get(ctx, name, metav1.GetOptions{})
 		if err != nil {
 			return err
@@ -128,7 +128,7 @@ func testHealthy(t *testing.T, client kubernetes.Interface) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, patience, func(ctx context.Context) error {
+	eventually(t, waitLimit, func(ctx context.Context) error {
 		pods, err := client.CoreV1().Pods("default").List(ctx, metav1.ListOptions{LabelSelector: "app=healthy"})
 		if err != nil {
 			return err
@@ -181,7 +181,7 @@ func testJobs(t *testing.T, client kubernetes.Interface) {
 		}
 	}
 	for name, tt := range tests {
-		eventually(t, patience, func(ctx context.Context) error {
+		eventually(t, waitLimit, func(ctx context.Context) error {
 			job, err := client.BatchV1().Jobs("default").Get(ctx, name, metav1.GetOptions{})
 			if err != nil {
 				return err
@@ -253,7 +253,7 @@ func testFailing(t *testing.T, client kubernetes.Interface) {
 		t.Run(tt.behaviour, func(t *testing.T) {
 			t.Parallel()
 			createDeployment(t, client, tt.behaviour, tt.behaviour, 1)
-			eventually(t, patience, func(ctx context.Context) error {
+			eventually(t, waitLimit, func(ctx context.Context) error {
 				pod, err := onlyPod(ctx, client, tt.behaviour)
 				if err != nil {
 					return err

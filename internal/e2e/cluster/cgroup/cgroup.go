@@ -91,12 +91,12 @@ func (h hierarchy) delegate() error {
 
 // Remove removes a group and its descendants from every hierarchy. It waits for a while for their processes to end. A missing group
 // is no error.
-func Remove(group string, patience time.Duration) error {
+func Remove(group string, limit time.Duration) error {
 	all, err := hierarchies()
 	if err != nil {
 		return err
 	}
-	timeout := time.NewTimer(patience)
+	timeout := time.NewTimer(limit)
 	defer timeout.Stop()
 	ticker := time.NewTicker(removePoll)
 	defer ticker.Stop()

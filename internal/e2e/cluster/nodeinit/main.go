@@ -30,8 +30,8 @@ import (
 	"github.com/threeport/threeport-agent/internal/e2e/cluster/cgroup"
 )
 
-// patience is how long the end of the node's last processes is waited for.
-const patience = 5 * time.Second
+// exitLimit is how long the end of the node's last processes is waited for.
+const exitLimit = 5 * time.Second
 
 // sysctls are the kernel's settings that a kubelet demands, and sets if they are different. They are the
 // machine's, not the node's: the node is shown these values, and the machine keeps its own.
@@ -196,13 +196,13 @@ func end(cfg config) error {
 		for reap(0) { // until there is none
 		}
 	}()
-	timeout := time.NewTimer(patience)
+	timeout := time.NewTimer(exitLimit)
 	defer timeout.Stop()
 	select {
 	case <-reaped:
 	case <-timeout.C: // a process in an uninterruptible system call ends after that call
 	}
-	return cgroup.Remove(cfg.group, patience)
+	return cgroup.Remove(cfg.group, exitLimit)
 }
 
 // reap waits for one process, and reports whether there may be more.
