@@ -154,7 +154,8 @@ func sqliteStatements(s *Store) []string {
 	for _, of := range instanceTables {
 		all = append(all, bulk{text: excessQuery(of.eventColumn), columns: []column{{name: "id"}}}.valuesQuery(workloadBatch), oldestKeptQuery(of.eventColumn))
 		deletions = append(deletions, p.rowsOfWorkload(instanceKey{of.kind, 1})...)
-		deletions = append(deletions, p.expiredEvents(of.eventColumn, 1), p.eventsUpTo(of.eventColumn, 1, 1, 1), p.aheadEventsUpTo(of.eventColumn, 1, 1, 1), p.orphanEvents())
+		deletions = append(deletions, p.expiredEvents(of.eventColumn, 1), p.eventsUpTo(of.eventColumn, 1, 1, 1), p.aheadEventsUpTo(of.eventColumn, 1, 1, 1),
+			p.longEventsUpTo(of.eventColumn, 1, 1, 1), p.orphanEvents())
 	}
 	for _, of := range deletions {
 		all = append(all, of.statement(s.dialect))

@@ -13,6 +13,14 @@ import (
 // others. They are limited separately, to the same count.
 const maxEventLead = 24 * time.Hour
 
+// Long Events are limited separately, so that the size of a workload's Events is limited too.
+const (
+	// longMessage is the condition for a long Event, and that of the partial indexes of migration 00014.
+	longMessage = "octet_length(message) > 4096"
+	// maxLongEvents is the number of long Events per workload.
+	maxLongEvents = 256
+)
+
 // workloadBatch is the number of workloads per query.
 const workloadBatch = 100
 
@@ -23,6 +31,8 @@ type excess struct {
 	firstExcess sql.NullInt64 // ID of the newest Event beyond EventCount
 	// firstExcessAhead is the same for Events that are too far ahead.
 	firstExcessAhead sql.NullInt64
+	// firstExcessLong is the ID of the newest long Event beyond maxLongEvents.
+	firstExcessLong sql.NullInt64
 }
 
 // excessQuery finds expired and excess Events of workloads with index lookups only. It reads at most EventCount index
@@ -31,8 +41,9 @@ func excessQuery(reference string) string {
 	return fmt.Sprintf(`SELECT x.id,
 		COALESCE((SELECT e.timestamp FROM workload_events e WHERE e.%[1]s = x.id ORDER BY e.timestamp, e.id LIMIT 1) < ?, FALSE),
 		(SELECT e.id FROM workload_events e WHERE e.%[1]s = x.id AND e.timestamp <= ? ORDER BY e.timestamp DESC, e.id DESC LIMIT 1 OFFSET ?),
-		(SELECT e.id FROM workload_events e WHERE e.%[1]s = x.id AND e.timestamp > ? ORDER BY e.timestamp DESC, e.id DESC LIMIT 1 OFFSET ?)
-		FROM x`, reference)
+		(SELECT e.id FROM workload_events e WHERE e.%[1]s = x.id AND e.timestamp > ? ORDER BY e.timestamp DESC, e.id DESC LIMIT 1 OFFSET ?),
+		(SELECT id FROM workload_events WHERE %[1]s = x.id AND %[2]s ORDER BY timestamp DESC, id DESC LIMIT 1 OFFSET ?)
+		FROM x`, reference, longMessage)
 }
 
 // pruneEvents checks all workloads, and the Events without one.
@@ -68,11 +79,22 @@ func (p *pruner) pruneEventsOf(ctx context.Context, reference string, ids []int6
 				return err
 			}
 		}
-		for _, beyond := range []sql.NullInt64{one.firstExcess, one.firstExcessAhead} {
-			if !beyond.Valid {
+		for _, beyond := range []struct {
+			firstExcess sql.NullInt64
+			older       func(reference string, instance, at, id int64) deletion
+		}{{one.firstExcess, p.eventsUpTo}, {one.firstExcessAhead, p.aheadEventsUpTo}, {one.firstExcessLong, p.longEventsUpTo}} {
+			if !beyond.firstExcess.Valid {
 				continue
 			}
-			if err := p.pruneExcess(ctx, reference, one.instance, beyond.Int64); err != nil {
+			id := beyond.firstExcess.Int64
+			at, err := first(ctx, p.store.read, "SELECT timestamp FROM workload_events WHERE id = ?", []any{id}, number)
+			if errors.Is(err, ErrNotFound) { // it had also expired
+				continue
+			}
+			if err != nil {
+				return fmt.Errorf("find events to prune: %w", err)
+			}
+			if err := p.delete(ctx, beyond.older(reference, one.instance, at, id)); err != nil {
 				return err
 			}
 		}
@@ -82,28 +104,14 @@ func (p *pruner) pruneEventsOf(ctx context.Context, reference string, ids []int6
 
 func (p *pruner) findExcess(ctx context.Context, reference string, ids []int64) (found []excess, err error) {
 	err = p.store.readBulk(ctx, bulk{
-		excessQuery(reference), []column{integers("id", ids, identity)}, len(ids), []any{p.minEventTime(), p.maxEventTime(), p.keep.EventCount, p.maxEventTime(), p.keep.EventCount},
+		excessQuery(reference), []column{integers("id", ids, identity)}, len(ids), []any{p.minEventTime(), p.maxEventTime(), p.keep.EventCount, p.maxEventTime(), p.keep.EventCount, maxLongEvents},
 	}, func(scan scanner) error {
 		var one excess
-		err := scan(&one.instance, &one.hasExpired, &one.firstExcess, &one.firstExcessAhead)
+		err := scan(&one.instance, &one.hasExpired, &one.firstExcess, &one.firstExcessAhead, &one.firstExcessLong)
 		found = append(found, one)
 		return err
 	})
 	return found, err
-}
-
-// pruneExcess deletes the Events of a workload from the first excess one on.
-func (p *pruner) pruneExcess(ctx context.Context, reference string, instance, id int64) error {
-	at, err := first(ctx, p.store.read, "SELECT timestamp FROM workload_events WHERE id = ?", []any{id}, number)
-	switch {
-	case errors.Is(err, ErrNotFound): // it had also expired
-		return nil
-	case err != nil:
-		return fmt.Errorf("find events to prune: %w", err)
-	case at > p.maxEventTime():
-		return p.delete(ctx, p.aheadEventsUpTo(reference, instance, at, id))
-	}
-	return p.delete(ctx, p.eventsUpTo(reference, instance, at, id))
 }
 
 // minEventTime is the time from which on Events are kept.
@@ -128,6 +136,11 @@ func (p *pruner) eventsUpTo(reference string, instance, at, id int64) deletion {
 // aheadEventsUpTo deletes an Event of a workload that is too far ahead of the clock, and the older ones that also are.
 func (p *pruner) aheadEventsUpTo(reference string, instance, at, id int64) deletion {
 	return p.eventDeletion(reference+" = ? AND timestamp > ? AND (timestamp, id) <= (?, ?)", instance, p.maxEventTime(), at, id)
+}
+
+// longEventsUpTo are a long Event of a workload and all older long ones.
+func (p *pruner) longEventsUpTo(reference string, instance, at, id int64) deletion {
+	return p.eventDeletion(reference+" = ? AND "+longMessage+" AND (timestamp, id) <= (?, ?)", instance, at, id)
 }
 
 // eventDeletion deletes the Events that match a condition, oldest first.

@@ -3,6 +3,7 @@ package store
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -94,6 +95,28 @@ func TestPrune_EventsOfEqualTime_ByCount(t *testing.T) {
 		}
 		apply(t, s, "one", reports...)
 		prune(t, s, Retention{EventAge: 3 * time.Hour, EventCount: 10, TombstoneAge: time.Hour}, Pruned{Events: 15})
+	})
+}
+
+func TestPrune_LongEvents_OldestAreDeleted(t *testing.T) {
+	forEachDatabase(t, func(t *testing.T, s *Store) {
+		t.Helper()
+		w := newWorld(t, s)
+		for _, of := range []threeport.Instance{w.workload, w.helm} {
+			addEvents(t, s, of, of.Type, maxLongEvents+3)
+		}
+		mustExec(t, s, "UPDATE workload_events SET message = ?", strings.Repeat("x", 4097))
+		addEvents(t, s, w.workload, "short", maxLongEvents+3)
+		keep := Retention{EventAge: 1000 * time.Hour, EventCount: 1000, TombstoneAge: time.Hour}
+		prune(t, s, keep, Pruned{Events: 6})
+		for _, of := range []threeport.Instance{w.workload, w.helm} {
+			for name, want := range map[string]int64{fmt.Sprint(of.Type, maxLongEvents): 0, fmt.Sprint(of.Type, maxLongEvents-1): 1} {
+				if n := count(t, s, "SELECT COUNT(*) FROM workload_events WHERE runtimeeventuid = ?", name); n != want {
+					t.Errorf("Event %s has %d rows, want %d", name, n, want)
+				}
+			}
+		}
+		prune(t, s, keep, Pruned{})
 	})
 }
 
