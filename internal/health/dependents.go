@@ -63,10 +63,10 @@ type group struct {
 	since time.Time // the earliest of the dependents'; zero if none has one
 }
 
-// Set adds a dependent or replaces it. It reports whether its verdict, its owners or its phase changed.
+// Set adds a dependent or replaces it. It reports whether its verdict, its owners or its phase changed, or the start of its fault.
 func (f *Dependents) Set(d Dependent) bool {
 	old, known := f.byUID[d.UID]
-	if known && old.Verdict == d.Verdict && old.Via == d.Via && old.Kind == d.Kind && old.phase() == d.phase() {
+	if known && keyOf(old) == keyOf(d) && (d.Status == Healthy || old.Since.Equal(d.Since)) {
 		f.byUID[d.UID] = d
 		return false
 	}
@@ -93,8 +93,13 @@ func (f *Dependents) addToGroup(d Dependent) {
 		f.groups[key] = g
 	}
 	g.uids[d.UID] = struct{}{}
-	if !d.Since.IsZero() && (g.since.IsZero() || d.Since.Before(g.since)) {
-		g.since = d.Since
+	g.startAt(d.Since)
+}
+
+// startAt moves the start of the group to a time that is earlier.
+func (g *group) startAt(at time.Time) {
+	if !at.IsZero() && (g.since.IsZero() || at.Before(g.since)) {
+		g.since = at
 	}
 }
 
@@ -108,14 +113,27 @@ func (f *Dependents) Remove(uid types.UID) bool {
 	}
 	delete(f.byUID, uid)
 	f.count(d, -1)
-	key := keyOf(d)
-	if g := f.groups[key]; g != nil {
-		delete(g.uids, uid)
-		if len(g.uids) == 0 {
-			delete(f.groups, key)
-		}
+	if d.Status != Healthy {
+		f.removeFromGroup(d)
 	}
 	return true
+}
+
+func (f *Dependents) removeFromGroup(d Dependent) {
+	key := keyOf(d)
+	g := f.groups[key]
+	delete(g.uids, d.UID)
+	if len(g.uids) == 0 {
+		delete(f.groups, key)
+		return
+	}
+	if d.Since.IsZero() || !d.Since.Equal(g.since) {
+		return
+	}
+	g.since = time.Time{}
+	for uid := range g.uids {
+		g.startAt(f.byUID[uid].Since)
+	}
 }
 
 func (f *Dependents) count(d Dependent, n int) {

@@ -343,6 +343,7 @@ func TestDependents_AnyOrderOfChanges_SameResult(t *testing.T) {
 	states := []Assessment{serves, did, crash, pull, restarts, unready, starts, late, leaves, stays, evicted, failed}
 	var f Dependents
 	now := map[int]Assessment{}
+	start := time.Date(2026, 1, 1, 10, 0, 0, 0, time.UTC)
 	seed := uint64(7)
 	for step := range 1500 {
 		seed = seed*6364136223846793005 + 1442695040888963407
@@ -354,10 +355,13 @@ func TestDependents_AnyOrderOfChanges_SameResult(t *testing.T) {
 			}
 			delete(now, i)
 		} else {
-			if news := f.Set(podDependent(i, states[state])); news != (!known || old != states[state]) {
-				t.Fatalf("step %d: Set reports the change %v, want %v", step, news, !known || old != states[state])
+			a := states[state]
+			a.Since = start.Add(time.Duration(seed>>50%4) * time.Minute)
+			want := !known || old.Verdict != a.Verdict || old.Phase != a.Phase || a.Status != Healthy && old.Since != a.Since
+			if got := f.Set(podDependent(i, a)); got != want {
+				t.Fatalf("step %d: Set reports the change %v, want %v", step, got, want)
 			}
-			now[i] = states[state]
+			now[i] = a
 		}
 		var fresh Dependents
 		for _, i := range slices.Sorted(func(yield func(int) bool) {
