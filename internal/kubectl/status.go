@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/threeport/threeport-agent/api/v1alpha1"
 	"github.com/threeport/threeport-agent/internal/health"
@@ -170,10 +171,7 @@ func (s *workloadStatus) setAssessment(root *treeNode) {
 		if b.State != "" {
 			namespaces = append(namespaces, b.Namespace)
 			s.Ready.Total++
-			s.Resources = append(s.Resources, v1alpha1.ResourceStatus{
-				Version: b.APIVersion, Kind: b.Kind, Namespace: b.Namespace, Name: b.Name, State: b.State,
-				Health: string(b.Status), Reason: b.Reason, Message: b.Message,
-			})
+			s.Resources = append(s.Resources, b.resourceStatus())
 		}
 		if b.Kind == "Pod" {
 			s.Pods.Total++
@@ -188,6 +186,28 @@ func (s *workloadStatus) setAssessment(root *treeNode) {
 		}
 	})
 	s.Namespaces = namespaceSet(namespaces)
+}
+
+// resourceStatus returns the status of a listed resource, as the agent reports it.
+func (b *treeNode) resourceStatus() v1alpha1.ResourceStatus {
+	kind := schema.FromAPIVersionAndKind(b.APIVersion, b.Kind)
+	pods := &v1alpha1.Count{}
+	b.each(func(below *treeNode) {
+		if below.Kind != "Pod" {
+			return
+		}
+		pods.Total++
+		if below.Status == health.Healthy {
+			pods.Healthy++
+		}
+	})
+	if pods.Total == 0 {
+		pods = nil
+	}
+	return v1alpha1.ResourceStatus{
+		Group: kind.Group, Version: kind.Version, Kind: b.Kind, Namespace: b.Namespace, Name: b.Name, State: b.State,
+		Health: string(b.Status), Reason: b.Reason, Message: b.Message, Pods: pods,
+	}
 }
 
 // noWorkloads says that there are no workloads to show.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -100,6 +101,20 @@ func TestTree_Text(t *testing.T) {
 			t.Fatal(err)
 		}
 		golden(t, name, out.String())
+	}
+}
+
+// TestStatus_Fresh_ResourcesAreAsTheAgentReportsThem checks the fields that differ between a tree and a status.
+func TestStatus_Fresh_ResourcesAreAsTheAgentReportsThem(t *testing.T) {
+	root, wl := grown(t)
+	s := statusOf(wl)
+	s.setAssessment(root)
+	at := slices.IndexFunc(s.Resources, func(r v1alpha1.ResourceStatus) bool { return r.Kind == "Deployment" && r.Name == "web" })
+	if at < 0 {
+		t.Fatalf("there is no Deployment web in %+v", s.Resources)
+	}
+	if r := s.Resources[at]; r.Group != "apps" || r.Version != "v1" || r.Pods == nil || r.Pods.Total < 15 || r.Pods.Healthy < 12 {
+		t.Errorf("the Deployment is %+v with Pods %+v, want group apps, version v1 and the counts of its Pods", r, r.Pods)
 	}
 }
 
