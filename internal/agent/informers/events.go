@@ -65,10 +65,13 @@ func (s *Informers) EachEvent(about types.UID, visit func(*corev1.Event)) {
 	}
 }
 
-// EventUIDs returns the UIDs of all cached Events. It returns false if some may be missing, because an informer of Events
-// lists, has failed, is about to be replaced, or lacks the permission.
+// EventUIDs returns the UIDs of all cached Events. It returns false if some may be missing, because no informer of
+// Events runs, or one lists, has failed, is about to be replaced, or lacks the permission.
 func (s *Informers) EventUIDs() (map[types.UID]struct{}, bool) {
-	state, _ := s.kinds.stateOf(eventKind)
+	state, ok := s.kinds.stateOf(eventKind)
+	if !ok {
+		return nil, false
+	}
 	synced := map[string]bool{}
 	out := map[types.UID]struct{}{}
 	for _, i := range s.pool.eventInformers() {

@@ -147,28 +147,31 @@ func objectOf(kind schema.GroupKind, o metav1.Object) target.Object {
 			out.Owners = append(out.Owners, owner)
 		}
 	}
-	for label, typ := range instanceTypes {
-		if id, err := strconv.ParseInt(o.GetLabels()[label], 10, 64); err == nil && id > 0 {
-			out.Instances = append(out.Instances, target.Instance{Type: typ, ID: id})
+	for _, l := range instanceTypes { // in a fixed order: another order would be a change of the object
+		if id, err := strconv.ParseInt(o.GetLabels()[l.label], 10, 64); err == nil && id > 0 {
+			out.Instances = append(out.Instances, target.Instance{Type: l.typ, ID: id})
 		}
 	}
 	return out
 }
 
-var instanceTypes = map[string]target.Type{
-	v1alpha1.LabelWorkloadInstance:     target.WorkloadInstance,
-	v1alpha1.LabelHelmWorkloadInstance: target.HelmWorkloadInstance,
+var instanceTypes = []struct {
+	label string
+	typ   target.Type
+}{
+	{v1alpha1.LabelWorkloadInstance, target.WorkloadInstance},
+	{v1alpha1.LabelHelmWorkloadInstance, target.HelmWorkloadInstance},
 }
 
 // instanceLabels returns the labels that name a workload instance; nil if there are none.
 func instanceLabels(labels map[string]string) map[string]string {
 	var out map[string]string
-	for label := range instanceTypes {
-		if value, ok := labels[label]; ok {
+	for _, l := range instanceTypes {
+		if value, ok := labels[l.label]; ok {
 			if out == nil {
 				out = map[string]string{}
 			}
-			out[label] = value
+			out[l.label] = value
 		}
 	}
 	return out

@@ -3,6 +3,7 @@ package target
 import (
 	"slices"
 	"testing"
+	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
@@ -17,6 +18,11 @@ func TestTrack_SameDeclaration_HasNoEffect(t *testing.T) {
 	r.Drain()
 	if r.Track(workload("shop", 1, web, webPod)) || signalled(r) || r.Generation() != generation || r.Drain() != nil {
 		t.Error("the same declaration had an effect")
+	}
+	again := workload("shop", 1, web, webPod)
+	again.Declared = time.Unix(1, 0)
+	if !r.Track(again) {
+		t.Error("a ThreeportWorkload that was created again is no change")
 	}
 	listed.Resources[0].Name = "changed by the caller"
 	if got, _ := r.Workload("shop"); got.Resources[0].Name != "web" {

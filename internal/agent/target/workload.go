@@ -93,7 +93,7 @@ func (w Workload) defaultNamespace() string {
 }
 
 func (w Workload) equal(other Workload) bool {
-	return w.Name == other.Name && w.Instance == other.Instance && slices.Equal(w.Resources, other.Resources) &&
+	return w.Name == other.Name && w.Instance == other.Instance && w.Declared.Equal(other.Declared) && slices.Equal(w.Resources, other.Resources) &&
 		slices.Equal(w.LabelNamespaces, other.LabelNamespaces)
 }
 
