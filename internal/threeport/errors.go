@@ -30,6 +30,8 @@ const (
 	// KindForbidden is the refusal of an instance that is not assigned to the agent's cluster. It may be assigned at any
 	// time. Reports on other instances are not affected.
 	KindForbidden
+	// KindQuotaExceeded is the rejection of a report because the cluster has used up its space. Smaller reports may be accepted.
+	KindQuotaExceeded
 )
 
 // String is the kind's name as it appears in logs and metrics.
@@ -47,6 +49,8 @@ func (k Kind) String() string {
 		return "permanent"
 	case KindForbidden:
 		return "forbidden"
+	case KindQuotaExceeded:
+		return "quota exceeded"
 	default:
 		return "Kind(" + strconv.Itoa(int(k)) + ")"
 	}
@@ -111,6 +115,8 @@ func (e *Error) Kind() Kind {
 		return KindNotFound
 	case e.Problem == ProblemForbidden:
 		return KindForbidden
+	case e.Problem == ProblemQuota:
+		return KindQuotaExceeded
 	case e.Unsendable, e.Problem != "":
 		return KindPermanent
 	case code == http.StatusUnauthorized, code == http.StatusForbidden:
@@ -118,7 +124,7 @@ func (e *Error) Kind() Kind {
 	case code == http.StatusNotFound && !e.Foreign:
 		return KindNotFound
 	case e.Foreign && (code == http.StatusNotFound || code == http.StatusMethodNotAllowed):
-		return KindRetryable // misrouted: heals when the route does
+		return KindRetryable // a proxy answered: retry until it routes to the API
 	case code == http.StatusRequestTimeout, code == http.StatusTooEarly, code == http.StatusTooManyRequests:
 		return KindRetryable
 	case code >= 400 && code < 500:
@@ -128,8 +134,7 @@ func (e *Error) Kind() Kind {
 	}
 }
 
-// KindOf is the kind of the [*Error] in err's chain. An error that is not from
-// this package is retryable: nothing is known against the message.
+// KindOf is the kind of the [*Error] in err's chain. Errors of other packages are retryable.
 func KindOf(err error) Kind {
 	if err == nil {
 		return KindNone

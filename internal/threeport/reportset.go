@@ -228,6 +228,9 @@ const (
 	ProblemNotFound  = "not_found" // the workload or resource does not exist, or no longer
 	ProblemForbidden = "forbidden" // it is not assigned to this cluster
 	ProblemInvalid   = "invalid"   // the report itself is wrong, and always will be
+	// ProblemQuota means that the cluster has used up its space. Send the report again later. Agents that do not know the code
+	// handle it as ProblemInvalid.
+	ProblemQuota = "quota_exceeded"
 )
 
 // ProblemHeader is a header of a 403. Its value [ProblemForbidden] means that the credential is valid, and that the instance is
@@ -241,8 +244,9 @@ const ClusterHeader = "Threeport-Cluster-UID"
 // ReportProblem is why a report was rejected.
 type ReportProblem struct {
 	// Code is not_found if the workload or resource does not exist, or no longer. It is forbidden if the
-	// workload is not assigned to the cluster of the agent: send the report again later. It is invalid if the report itself is wrong, and always will be.
-	Code string `json:"code" enum:"not_found,forbidden,invalid"`
+	// workload is not assigned to the cluster of the agent, and quota_exceeded if the cluster has used up its space: send the
+	// report again later. It is invalid if the report itself is wrong, and always will be.
+	Code string `json:"code" enum:"not_found,forbidden,invalid,quota_exceeded"`
 	// Detail names the field and what is accepted. It quotes no value.
 	Detail string `json:"detail"`
 }

@@ -204,6 +204,8 @@ func TestReportAnswers(t *testing.T) {
 		{OutcomeRejected, ProblemNotFound, KindNotFound},
 		{OutcomeRejected, ProblemForbidden, KindForbidden},
 		{OutcomeRejected, ProblemInvalid, KindPermanent},
+		{OutcomeRejected, ProblemQuota, KindQuotaExceeded},
+		{OutcomeRejected, "a newer code", KindPermanent},
 	} {
 		a := ReportAnswer{Outcome: tc.outcome}
 		if tc.code != "" {

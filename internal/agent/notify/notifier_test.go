@@ -64,15 +64,28 @@ func TestNotifier_SettlesByTheKindOfTheError(t *testing.T) {
 
 // A workload that is not assigned to the cluster delays no other workload, and is delivered after its assignment.
 func TestNotifier_InstanceNotAssigned_OthersAreDelivered(t *testing.T) {
+	forbidden := &threeport.Error{StatusCode: 403, Problem: threeport.ProblemForbidden, Message: "assign it"}
+	testRefused(t, forbidden, 2*time.Minute, "has not assigned a workload to this cluster")
+}
+
+// A cluster has used up its space. Nothing is lost, and all is delivered after there is space again.
+func TestNotifier_QuotaExceeded_OthersAreDelivered(t *testing.T) {
+	full := &threeport.Error{Problem: threeport.ProblemQuota, Message: "the cluster has no space left"}
+	testRefused(t, full, 6*time.Minute, "has used up its space")
+}
+
+// testRefused has the control plane refuse the reports of three of four instances for an hour. They have to be delivered within a
+// time after it.
+func testRefused(t *testing.T, refusal error, within time.Duration, logged string) {
+	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		forbidden := &threeport.Error{StatusCode: 403, Problem: threeport.ProblemForbidden, Message: "assign it"}
 		assignedAt := time.Now().Add(time.Hour)
 		sender := fails()
 		start := time.Now()
 		sender.answer = func(_ context.Context, item outbox.Item) (outbox.Receipt, error) {
 			assigned := item.Report.Instance().ID == 4
 			if !assigned && time.Now().Before(assignedAt) {
-				return outbox.Receipt{}, forbidden
+				return outbox.Receipt{}, refusal
 			}
 			if waited := time.Since(start); assigned && waited > time.Second {
 				t.Errorf("the assigned workload was sent after %s, want at once", waited)
@@ -86,10 +99,10 @@ func TestNotifier_InstanceNotAssigned_OthersAreDelivered(t *testing.T) {
 		if got := b.metric(t, "threeport_agent_reports_total", "status", "accepted"); got != 4 {
 			t.Errorf("%v reports are accepted, want 4", got)
 		}
-		if wait := time.Since(assignedAt); wait > 2*time.Minute {
-			t.Errorf("the delivery ended %s after the assignment, want at most two minutes", wait)
+		if wait := time.Since(assignedAt); wait > within {
+			t.Errorf("the delivery ended %s after the end of the refusal, want at most %s", wait, within)
 		}
-		if got := b.logged("has not assigned a workload to this cluster"); got != 3 {
+		if got := b.logged(logged); got != 3 {
 			t.Errorf("%d lines of a refusal, want one for each workload", got)
 		}
 		if got := b.logged("Delivery fails"); got != 0 {

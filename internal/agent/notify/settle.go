@@ -22,6 +22,7 @@ import (
 //	another 4xx, invalid in a set                   Reject: a dead letter, not sent again
 //	a report that cannot be encoded                 Reject
 //	forbidden, of an instance                       Refuse: sent again; other instances do not wait
+//	quota_exceeded in a set                         Refuse: sent again; other reports do not wait
 //	401, another 403                                Nack: sent again; the whole delivery pauses
 //	network, 5xx, 408, 425, 429, a proxy's 404      Nack: sent again
 //	[ErrNotObserved]                                Defer: sent again, and no failure
@@ -59,6 +60,11 @@ func (n *Notifier) settle(ctx context.Context, item outbox.Item, result Result) 
 		n.metrics.count(item, resultRetried)
 		if n.outbox.Refuse(item, target.NotAssigned, err) {
 			n.logItem("The control plane has not assigned a workload to this cluster. Its reports are kept and sent again.", item, err)
+		}
+	case threeport.KindQuotaExceeded:
+		n.metrics.count(item, resultRetried)
+		if n.outbox.Refuse(item, target.QuotaExceeded, err) {
+			n.logItem("The cluster has used up its space on the control plane. The report is kept and sent again.", item, err)
 		}
 	case threeport.KindRetryable, threeport.KindUnauthorized:
 		n.fail(item, err, kind)

@@ -20,6 +20,9 @@ const (
 	outageKeys = 2
 	// quarantineAfter is how often a report fails while others succeed, until it is quarantined.
 	quarantineAfter = 3
+	// quotaWait is the least wait before a report is sent again that found no space. Many may wait, and space becomes free by
+	// hourly pruning, or by a higher quota.
+	quotaWait = 5 * time.Minute
 	// maxDefer bounds the wait of a report that is deferred repeatedly.
 	maxDefer = 5 * time.Second
 )

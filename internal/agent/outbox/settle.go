@@ -95,7 +95,11 @@ func (o *Outbox) Refuse(item Item, refusal target.Refusal, cause error) (first b
 		o.gc(e)
 		return false
 	}
-	e.retry.retryAt = time.Now().Add(e.retry.backOff(o.breaker.backoff))
+	wait := e.retry.backOff(o.breaker.backoff)
+	if refusal == target.QuotaExceeded {
+		wait = max(wait, quotaWait)
+	}
+	e.retry.retryAt = time.Now().Add(wait)
 	if e.report != nil {
 		o.clearFailed(e)
 		first = !o.account(e.report.Instance()).refuses(refusal)

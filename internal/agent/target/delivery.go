@@ -42,6 +42,8 @@ const (
 	UnknownInstance Refusal = "UnknownInstance"
 	// UnknownResource means that it has no row of a listed resource, and had none before.
 	UnknownResource Refusal = "UnknownResource"
+	// QuotaExceeded means that the cluster has used up its space on the control plane.
+	QuotaExceeded Refusal = "QuotaExceeded"
 )
 
 // Rejection is a report that the control plane permanently refused.

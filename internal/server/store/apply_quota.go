@@ -53,7 +53,7 @@ func (a *applyTx) reserve(bytes int64) bool {
 // rejectOverQuota rejects a report that needs more space than the cluster has left. member is the part of the report.
 func (a *applyTx) rejectOverQuota(one *item, member string) {
 	a.overQuota++
-	one.reject(threeport.ProblemInvalid, member+": "+a.quotaDetail())
+	one.reject(threeport.ProblemQuota, member+": "+a.quotaDetail())
 }
 
 func (a *applyTx) quotaDetail() string {

@@ -72,9 +72,9 @@ func TestApply_DefinitionsBeyondQuota_AreRejected(t *testing.T) {
 			t.Fatal(err)
 		}
 		got := outcomes(answer)
-		fits := slices.Index(got, threeport.ProblemInvalid)
+		fits := slices.Index(got, threeport.ProblemQuota)
 		if fits < 10 || fits > 20 || slices.Contains(got[fits:], "created") {
-			t.Fatalf("the outcomes are %v, want some created and all others invalid", got)
+			t.Fatalf("the outcomes are %v, want some created and all others quota_exceeded", got)
 		}
 		if detail := details(answer)[0]; !strings.Contains(detail, "at most 20000 bytes") {
 			t.Errorf("the detail is %q, want the quota", detail)
@@ -83,7 +83,7 @@ func TestApply_DefinitionsBeyondQuota_AreRejected(t *testing.T) {
 			t.Errorf("%d bytes are stored, want at most 20000", n)
 		}
 		for range 3 { // the same again in sets of their own
-			expect(t, apply(t, s, "one", largeOperation(w.helm, "other", added, 1, 1000)), "invalid")
+			expect(t, apply(t, s, "one", largeOperation(w.helm, "other", added, 1, 1000)), "quota_exceeded")
 		}
 		expect(t, apply(t, s, "one", statusOf(w.helm, "Healthy", 1)), "created")
 		expect(t, apply(t, s, "two", largeOperation(w.workload, "of another cluster", added, 1, 1000)), "created")
@@ -106,7 +106,7 @@ func TestApply_TreeBeyondQuota_IsRejectedAndClaimsNothing(t *testing.T) {
 			}
 			return all
 		}
-		expect(t, apply(t, s, "one", treeOf(w.workload, 1, nodes(1, 100)...)), "invalid")
+		expect(t, apply(t, s, "one", treeOf(w.workload, 1, nodes(1, 100)...)), "quota_exceeded")
 		if n := count(t, s, "SELECT COUNT(*) FROM workloads WHERE clusteruid IS NOT NULL"); n != 0 {
 			t.Error("the rejected tree claimed its workload, want none")
 		}
@@ -114,7 +114,7 @@ func TestApply_TreeBeyondQuota_IsRejectedAndClaimsNothing(t *testing.T) {
 		for version := 1; version <= 10; version++ { // gone objects count
 			got = append(got, apply(t, s, "one", treeOf(w.workload, int64(version), nodes(version, 10)...))...)
 		}
-		if got[0] != "created" || got[1] != "updated" || got[9] != "invalid" {
+		if got[0] != "created" || got[1] != "updated" || got[9] != "quota_exceeded" {
 			t.Errorf("the outcomes are %v, want the last ones to be invalid", got)
 		}
 		if n := storedBytesOf(t, s); n > 20_000 {
