@@ -61,7 +61,7 @@ func firstIdle(resources []Verdict) Verdict {
 		}
 	}
 	if others > 0 {
-		out.Message += fmt.Sprintf("; nothing runs of %d other %s", others, plural(int64(others), "resource"))
+		out.Message += fmt.Sprintf("; %d other %s without pods", others, plural(int64(others), "resource"))
 	}
 	return out
 }
@@ -147,7 +147,7 @@ func (f *Dependents) combineService(self Assessment) Aggregate {
 		return Aggregate{Assessment: self}
 	}
 	worst := f.worst()
-	self.Message = cmp.Or(self.Message, "the Service leads nowhere")
+	self.Message = cmp.Or(self.Message, "the Service has no ready endpoint")
 	out := Aggregate{Cause: f.cause(self, worst)}
 	out.Verdict = Verdict{Status: worst.key.Status, Reason: worst.key.Reason, Message: out.Cause.String()}
 	out.Since, out.Recheck = worst.group.since, self.Recheck

@@ -179,11 +179,11 @@ func (c containerState) crashing(pod *corev1.Pod, last *corev1.ContainerStateTer
 	var message string
 	switch {
 	case last == nil:
-		message = c.name() + " crashes again and again"
+		message = c.name() + " crashes repeatedly"
 	case last.Reason == "StartError" || last.Reason == "ContainerCannotRun":
 		message = c.name() + " cannot be started" + colon(sanitizeMessage(pod, last.Message))
 	case last.ExitCode == 0:
-		message = c.name() + " is to go on, and ends again and again: " + exitDescription(last) +
+		message = c.name() + " exits repeatedly but should keep running: " + exitDescription(last) +
 			colon(probeWords(pod, ctx, "Liveness", "Startup"))
 	default:
 		message = c.name() + " crashes: " + exitDescription(last)
@@ -207,12 +207,12 @@ func (c containerState) assessRunning(pod *corev1.Pod, ctx Context) (Assessment,
 	if since.IsZero() || !ctx.Now.Before(since.Add(crashRecovery)) {
 		return Assessment{}, false
 	}
-	a := verdict(Unhealthy, "Restarting", c.name()+" has crashed again and again, and runs again: "+exitDescription(last))
+	a := verdict(Unhealthy, "Restarting", c.name()+" crashed repeatedly; it runs again: "+exitDescription(last))
 	switch {
 	case last.Reason == oomKilled:
-		a.Verdict = Verdict{Unhealthy, oomKilled, c.name() + " was killed for want of memory, and runs again: " + exitDescription(last)}
+		a.Verdict = Verdict{Unhealthy, oomKilled, c.name() + " was OOM-killed; it runs again: " + exitDescription(last)}
 	case last.ExitCode == 0:
-		a.Message = c.name() + " is to go on, has ended again and again, and runs again: " + exitDescription(last) +
+		a.Message = c.name() + " exited repeatedly but should keep running; it runs again: " + exitDescription(last) +
 			colon(probeWords(pod, ctx, "Liveness", "Startup"))
 	}
 	if podCondition(pod, corev1.PodReady).Status == corev1.ConditionTrue {

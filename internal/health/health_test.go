@@ -43,7 +43,7 @@ func TestWorkload(t *testing.T) {
 		{reason: "nothing runs of one", resources: []Verdict{healthy, zero}, want: zero},
 		{
 			reason: "nothing runs of two", resources: []Verdict{nowhere, zero},
-			want: Verdict{Healthy, NoNodeSelected, "agent selects no node; nothing runs of 1 other resource"},
+			want: Verdict{Healthy, NoNodeSelected, "agent selects no node; 1 other resource without pods"},
 		},
 		{reason: "nothing runs of one, and one is not healthy", resources: []Verdict{zero, down}, want: down},
 		{reason: "one is not healthy", resources: []Verdict{healthy, down}, want: down},

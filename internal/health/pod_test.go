@@ -70,14 +70,14 @@ func TestPod(t *testing.T) {
 		},
 
 		{
-			reason: "a container crashes again and again",
+			reason: "a container crashes repeatedly",
 			pod:    `{status: {phase: Running, containerStatuses: [{name: web, state: {waiting: {reason: CrashLoopBackOff}}, lastState: {terminated: {exitCode: 137, reason: OOMKilled}}}]}}`,
 			want:   Down, why: "CrashLoopBackOff", message: "container web crashes: OOMKilled (exit code 137)",
 		},
 		{
 			reason: "a crash loop without a last state",
 			pod:    `{status: {phase: Running, containerStatuses: [{name: web, state: {waiting: {reason: CrashLoopBackOff}}}]}}`,
-			want:   Down, why: "CrashLoopBackOff", message: "container web crashes again and again",
+			want:   Down, why: "CrashLoopBackOff", message: "container web crashes repeatedly",
 		},
 		{
 			reason: "an image cannot be pulled",

@@ -119,7 +119,7 @@ func (v *statusScan) verdict() Assessment {
 func (v *statusScan) noSignal() Assessment {
 	message := v.object.subject() + " has no status that shows its health"
 	if v.unclassified != "" {
-		message = v.object.subject() + " has " + v.unclassified + ", which may mean anything"
+		message = v.object.subject() + " has " + v.unclassified + ", which is in no list of known words; a health rule can define it"
 	}
 	return verdict(Unknown, "NoSignal", v.quoteWarning(message))
 }

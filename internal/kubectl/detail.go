@@ -169,14 +169,14 @@ func (s *workloadStatus) deliveries(now time.Time) *table {
 		t.add(cell{"pending", yellow}, cell{text: text}, cell{text: d.LastError})
 	}
 	if d.Rejected > 0 {
-		t.add(cell{"refused", yellow}, cell{text: many(int(d.Rejected), "report")},
-			cell{text: "sent again when what they report changes, or the annotation " + v1alpha1.AnnotationRetryRejected + " does"})
+		t.add(cell{"rejected", yellow}, cell{text: many(int(d.Rejected), "report")},
+			cell{text: "sent again when the object changes, or the annotation " + v1alpha1.AnnotationRetryRejected + " gets another value"})
 	}
 	for _, r := range d.Rejections {
 		t.add(cell{}, cell{text: r.Report}, cell{text: r.Reason})
 	}
 	if d.Dropped > 0 {
-		t.add(cell{"dropped", yellow}, cell{text: many(int(d.Dropped), "Event")}, cell{text: "more waited than the agent may keep"})
+		t.add(cell{"dropped", yellow}, cell{text: many(int(d.Dropped), "Event")}, cell{text: "pending Events exceeded --state-max-bytes"})
 	}
 	return t
 }

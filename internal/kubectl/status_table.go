@@ -146,7 +146,7 @@ func (s *workloadStatus) delivered() cell {
 	case s.Delivery.Pending > 0:
 		return cell{fmt.Sprintf("%d pending", s.Delivery.Pending), yellow}
 	case s.Delivery.Rejected > 0:
-		return cell{fmt.Sprintf("%d refused", s.Delivery.Rejected), yellow}
+		return cell{fmt.Sprintf("%d rejected", s.Delivery.Rejected), yellow}
 	case s.Delivery.Dropped > 0:
 		return cell{fmt.Sprintf("%d dropped", s.Delivery.Dropped), yellow}
 	case c.Status != metav1.ConditionTrue:

@@ -9,7 +9,7 @@ import (
 // reportSetWait is how long a report set waits for memory before the server asks its sender to repeat it.
 const reportSetWait = 10 * time.Second
 
-// The number of report sets of the largest size that fit into memory at once, as sent and decoded, of all senders and of one.
+// The memory limits, in units of the largest report set: of received and of decoded bodies, in total and per sender.
 const (
 	largestReceived          = 16
 	largestReceivedPerSender = 8

@@ -18,7 +18,7 @@ func (id ID) MarshalText() ([]byte, error) { return strconv.AppendInt(nil, int64
 // maxDigits is how many a decimal of 64 bits has at most.
 const maxDigits = 19
 
-// UnmarshalText reads a decimal of 64 bits, without a plus sign and without more zeros before it than it can have digits.
+// UnmarshalText reads a decimal of 64 bits, with an optional minus and at most 19 digits.
 func (id *ID) UnmarshalText(text []byte) error {
 	digits := bytes.TrimPrefix(text, []byte("-"))
 	n, err := strconv.ParseInt(string(text), 10, 64)

@@ -82,9 +82,9 @@ func (a *Assessor) since(s observe.Status, workloads []target.Workload) time.Tim
 }
 
 // AdmitStatus reports whether a status may be reported now; if not, wait is when to ask again. The first status of an
-// instance does not wait, and another waits until the interval since the last one is over. A new word waits for the last
-// new word only, so that a change of the cause does not delay it. A status that was due before is due again. The returned
-// status has the time of its last change.
+// instance is due at once. A changed status word is due a StatusInterval after the last change of the word, so that a change of
+// the cause does not delay it. Any other change is due a StatusInterval after the last report. A repeat of the last status is
+// due. The returned status has the time of its last change.
 func (a *Assessor) AdmitStatus(status observe.Status) (out observe.Status, wait time.Duration) {
 	now := a.config.Now()
 	a.mu.Lock()

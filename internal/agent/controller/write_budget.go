@@ -54,8 +54,8 @@ func (r *Reconciler) confirmationWait(wl *v1alpha1.ThreeportWorkload) time.Durat
 	return max(last.Add(interval).Sub(r.now()), 0)
 }
 
-// urgencyOf compares a status with the current one. The Lease is no change: it is written with the next one. The API server drops it
-// as long as an earlier CRD is installed.
+// urgencyOf compares a status with the current one. It ignores the Lease: an older CRD prunes the field, so a comparison would
+// cause a write at every reconcile.
 func urgencyOf(status, current v1alpha1.ThreeportWorkloadStatus) urgency {
 	status.Lease = current.Lease
 	switch {

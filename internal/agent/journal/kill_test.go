@@ -31,7 +31,7 @@ func step(seed uint64, n int) (key string, value []byte) {
 	return key, fmt.Appendf(nil, "%d %s", n, strings.Repeat("x", random.IntN(2000)))
 }
 
-// writeUntilKilled prints "opened", and then the last step that is on disk, again and again.
+// writeUntilKilled prints "opened", and then the last step that is on disk, repeatedly.
 func writeUntilKilled(where string) error {
 	var (
 		dir  string

@@ -191,7 +191,8 @@ func (f *logFile) flush() error {
 	return nil
 }
 
-// commit brings to disk what was appended. The header follows one commit later, because the disk may take it first.
+// commit writes the appended frames to disk. The header records the size of the previous commit, because the disk may reorder
+// writes.
 func (f *logFile) commit() error {
 	if err := f.flush(); err != nil {
 		return err

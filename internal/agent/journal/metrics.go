@@ -7,11 +7,11 @@ func RegisterMetrics(registry prometheus.Registerer, j *Journal) {
 	registry.MustRegister(
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "threeport_agent_state_bytes",
-			Help: "About how large the records are that are kept in --state-dir, or are to be.",
+			Help: "Approximate size of the records of --state-dir in bytes, with the uncommitted ones.",
 		}, func() float64 { return float64(j.Bytes()) }),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "threeport_agent_state_failing",
-			Help: "1 while --state-dir cannot be written, and what is not delivered yet is in memory only.",
+			Help: "1 while --state-dir cannot be written. Undelivered reports are then lost on restart.",
 		}, func() float64 {
 			if j.Err() != nil {
 				return 1

@@ -15,8 +15,8 @@ var (
 	ProtocolStdout outbox.Protocol = stdoutProtocol{}
 )
 
-// v0Protocol has rows for the operations of listed resources of a WorkloadInstance only, which are those with an ID. A
-// status is a word. There is no place for trees, and for one row of an Event only.
+// v0Protocol supports the operations of listed resources with an ID, which are those of a WorkloadInstance, and one row for each
+// Event. It sends the status word only, and no trees.
 type v0Protocol struct{}
 
 // Version returns the version of a report in v0.
@@ -34,7 +34,7 @@ func (v0Protocol) Version(r observe.Report) (string, bool) {
 	return r.Version(), true
 }
 
-// setProtocol has no place for the operations of derived objects: the tree has those objects.
+// setProtocol does not support the operations of derived objects, because the tree has those objects.
 type setProtocol struct{}
 
 // Version returns the version of a report in a report set.

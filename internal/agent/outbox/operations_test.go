@@ -170,7 +170,7 @@ func TestOperations_AreBounded(t *testing.T) {
 		op.Object.Name = fmt.Sprint(n)
 		return op
 	}
-	for n := range maxOperations + 100 { // deployed and deleted again and again, under ever new names
+	for n := range maxOperations + 100 { // deployed and deleted repeatedly, under ever new names
 		deliver(t, o, named(n, "1"))
 		o.Offer(named(n, ""))
 		o.Forget(named(n, "").Key())

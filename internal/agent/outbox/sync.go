@@ -33,8 +33,8 @@ func (s InitialSync) String() string { return "initial sync of " + s.Workload.St
 // Known has the remote state of a key.
 type Known struct {
 	Key observe.Key
-	// OrderingKey is that of the key. Deletions that wait there for other keys are older than the remote state, and are
-	// dropped. Empty if no other key can be there.
+	// OrderingKey is that of the key. Seed drops pending deletions of other keys with this ordering key, because the remote
+	// state is newer. It is empty for reports whose ordering key is their key.
 	OrderingKey observe.OrderingKey
 	Receipt     Receipt
 	// Version is that of the report in the remote state; empty if it is of no known report.

@@ -16,10 +16,10 @@
 //
 // # Records
 //
-// The sink records which reports were made, also across restarts. [Sink.ForgetExcept] names the keys that still hold; the sink
-// withdraws or forgets the others. The reporter itself records the attributed objects, in a [Store], so that it notices
-// their deletion after a restart. In memory it records the last transition of each workload, and of Events what the cache
-// does not have.
+// The sink records which reports were made, also across restarts. [Sink.ForgetExcept] drops all keys of a
+// subject except the given ones. The reporter itself records the attributed objects, in a [Store], so that it notices their
+// deletion after a restart. In memory it records the last transition of each workload, which Events preexisted, and which
+// Events are about unknown objects.
 //
 // # Goroutines
 //

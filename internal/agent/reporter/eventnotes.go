@@ -11,7 +11,7 @@ import (
 	"github.com/threeport/threeport-agent/internal/agent/target"
 )
 
-// eventNotes records of the cluster's Events what neither the cache nor the registry has.
+// eventNotes records which Events preexisted, and which attributed Events are about unknown objects.
 type eventNotes struct {
 	mu sync.Mutex
 	// preexisting holds the Events that existed before this process watched them.

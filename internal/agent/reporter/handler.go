@@ -9,8 +9,7 @@ import (
 	"github.com/threeport/threeport-agent/internal/agent/target"
 )
 
-// handler receives the changes that the informers see. It fills the queues; of a deleted Event it informs the
-// sink.
+// handler receives the changes that the informers see. It queues changed keys. It forgets a deleted Event at once.
 type handler struct{ r *Reporter }
 
 var _ informers.Handler = handler{}

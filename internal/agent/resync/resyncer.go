@@ -65,7 +65,7 @@ func (c Config) Validate() error {
 	return nil
 }
 
-// Resyncer makes the initial sync of each workload, and later compares it with the cluster again and again. Its methods are
+// Resyncer makes the initial sync of each workload, and later compares it with the cluster periodically. Its methods are
 // safe for concurrent use.
 type Resyncer struct {
 	config       Config

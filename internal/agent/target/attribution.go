@@ -9,13 +9,13 @@ import (
 )
 
 // Attributions returns the workloads that an object belongs to. The one that was declared first comes first; instance ID and name
-// decide between equal times. It decides the owner of every object, and of every Event about an object that the registry knows. The rules, first match wins:
+// decide between equal times. The same rules hold for Events about an object that the registry knows. The first match wins:
 //
 //  1. A workload lists the object by name. The object itself need not be known.
 //  2. A workload lists one of the object's owners. The nearest level of owners with a match decides. All matches of that
 //     level count.
-//  3. The object has a workload label. All workloads of the labelled instances count whose label counts in the namespace of
-//     the object; see [Registry.LabelUse].
+//  3. The object has a workload label. A workload matches if the label names its instance and counts in the object's
+//     namespace; see [Registry.LabelUse]. All matches count.
 //  4. An owner has a workload label, under the same condition; the nearest label decides.
 //  5. Otherwise the object belongs to no workload.
 //
@@ -68,8 +68,7 @@ func (r *Registry) attributions(id Identity) []Attribution {
 }
 
 // AttributionsByName returns the workloads that list an unknown object by its name, in the same order as
-// [Registry.Attributions]. It attributes an Event, created at a
-// time, that arrives before its object, or whose object was never seen.
+// [Registry.Attributions]. It is for Events about unknown objects; at is the creation time of the Event.
 //
 // If another incarnation has the name, the object may have belonged to somebody else. Then only workloads count that were
 // declared when the Event was created. Both times have a resolution of one second.

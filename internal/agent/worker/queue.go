@@ -42,7 +42,7 @@ func (q Queue[T]) Work(ctx context.Context, process func(context.Context, T) err
 		}
 		if err := process(ctx, key); err != nil && ctx.Err() == nil {
 			if q.NumRequeues(key) == 0 && !errors.Is(err, ErrRetry) {
-				log.Info("read failed; it is retried", "queue", q.name, "key", fmt.Sprint(key), "error", err.Error())
+				log.Info("Processing a key failed. It is retried with backoff.", "queue", q.name, "key", fmt.Sprint(key), "error", err.Error())
 			}
 			q.AddRateLimited(key)
 		} else {

@@ -18,7 +18,7 @@ func text(before, piece, after string, size int64) io.Reader {
 	return io.MultiReader(strings.NewReader(before), io.LimitReader(&repeated{piece: piece}, size/int64(len(piece))*int64(len(piece))), strings.NewReader(after))
 }
 
-// repeated reads a piece again and again.
+// repeated reads a piece repeatedly.
 type repeated struct {
 	piece string
 	at    int

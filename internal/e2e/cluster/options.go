@@ -38,8 +38,8 @@ const BehaviourAnnotation = "kwok.threeport.io/behaviour"
 
 // The values of BehaviourAnnotation.
 const (
-	CrashLoop = "crash-loop" // exits with code 1, again and again
-	OOM       = "oom"        // is killed for its memory (exit code 137), again and again
+	CrashLoop = "crash-loop" // exits with code 1, repeatedly
+	OOM       = "oom"        // is killed for its memory (exit code 137), repeatedly
 
 	ImagePull = "image-pull" // its image cannot be pulled
 	NotReady  = "not-ready"  // runs, but always fails its readiness probe

@@ -217,12 +217,12 @@ func (d *decoder) readCheck(n *yaml.Node, conditional bool) *check {
 	}
 	switch {
 	case then != nil && c.source.until.node == nil:
-		d.fail(then, "then says what it is after until, which is missing")
+		d.fail(then, "then requires until")
 	case then != nil && (c.then == health.Healthy || c.then == c.status):
-		d.fail(then, "then is %s: time alone makes nothing %s", c.then, c.then)
+		d.fail(then, "then is %s: it has to differ from status, and cannot be Healthy", c.then)
 	}
 	if !conditional && c.source.until.node != nil && then == nil {
-		d.fail(c.source.until.node, "else is what is left: until needs a then")
+		d.fail(c.source.until.node, "until in else requires then")
 	}
 	d.texts(n, status, c)
 	return c

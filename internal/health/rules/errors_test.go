@@ -131,12 +131,12 @@ func TestParse_InvalidRules(t *testing.T) {
 		{
 			reason: "then without until",
 			text:   check("  - {when: 'true', status: Reconciling, then: Down, reason: Bad, message: is bad}"),
-			want:   []string{"check 1: then says what it is after until"},
+			want:   []string{"check 1: then requires until"},
 		},
 		{
 			reason: "Healthy by time",
 			text:   check("  - {when: 'true', status: Reconciling, until: now, then: Healthy, reason: Bad, message: is bad}"),
-			want:   []string{"check 1: then is Healthy: time alone makes nothing Healthy"},
+			want:   []string{"check 1: then is Healthy: it has to differ from status"},
 		},
 		{
 			reason: "then has the same status",
@@ -146,7 +146,7 @@ func TestParse_InvalidRules(t *testing.T) {
 		{
 			reason: "an else that ends",
 			text:   check("  - {when: 'true', status: Healthy}\n  else: {status: Reconciling, until: now, reason: Bad, message: is bad}"),
-			want:   []string{"6:38: rule Widget.example.org, else: else is what is left"},
+			want:   []string{"6:38: rule Widget.example.org, else: until in else requires then"},
 		},
 
 		{

@@ -24,7 +24,7 @@ var (
 	allRefusalsRate = Rate{PerSecond: 2, Burst: 200}
 )
 
-// The limits of records of a principal's reads: of one path, and of all paths. Controllers read the same rows again and again, and
+// The limits of records of a principal's reads: of one path, and of all paths. Controllers read the same rows repeatedly, and
 // each record is a write. logInRate limits the records of a principal's log-ins.
 var (
 	readRate     = Rate{PerSecond: 1.0 / 60, Burst: 1}

@@ -196,7 +196,7 @@ func (a *applyTx) writeTrees(ctx context.Context, c treeChanges) error {
 	}, nil)
 }
 
-// deleteExcessGone deletes the oldest gone objects beyond maxGone of the workloads to which gone objects were added.
+// deleteExcessGone keeps the newest maxGone gone objects of each workload in added, and deletes the others.
 func (a *applyTx) deleteExcessGone(ctx context.Context, added []treeNode) error {
 	var of []*workloadState
 	for n, node := range added { // the nodes of a workload follow each other
