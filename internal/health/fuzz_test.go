@@ -17,7 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/yaml"
 
-	"github.com/threeport/threeport-agent/internal/health/cputime"
+	"github.com/threeport/threeport-agent/internal/testing/cputime"
 )
 
 // FuzzObject assesses arbitrary objects of any kind. No object makes the assessment panic or take long. The verdict does

@@ -8,7 +8,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/threeport/threeport-agent/internal/health/cputime"
+	"github.com/threeport/threeport-agent/internal/testing/cputime"
 )
 
 func atTime(now time.Time) func(*unstructured.Unstructured) Context {

@@ -57,10 +57,3 @@ func (s *watchSlots) release(role auth.Role, key string) {
 		delete(s.byPrincipal, key)
 	}
 }
-
-// count is the number of open streams.
-func (s *watchSlots) count() int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.open
-}

@@ -363,3 +363,10 @@ func TestWatch_Resumes(t *testing.T) {
 		t.Errorf("the server took %v to stop, want at most %v", took, drainTimeout/2)
 	}
 }
+
+// count is the number of open streams.
+func (s *watchSlots) count() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.open
+}

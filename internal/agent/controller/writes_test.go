@@ -29,11 +29,11 @@ import (
 // acceptAll accepts every report of an outbox at once, until the context ends.
 func acceptAll(ctx context.Context, box *outbox.Outbox) {
 	for {
-		item, err := box.Next(ctx)
+		items, err := box.NextBatch(ctx, 1)
 		if err != nil {
 			return
 		}
-		box.Ack(item, outbox.Receipt{RowID: 1})
+		box.Ack(items[0], outbox.Receipt{RowID: 1})
 	}
 }
 

@@ -105,11 +105,11 @@ func TestSetSender_Status_HasDeliveryCounts(t *testing.T) {
 		b.box.SetProtocol(ProtocolReportSets)
 		take := func() outbox.Item {
 			t.Helper()
-			item, err := b.box.Next(t.Context())
+			items, err := b.box.NextBatch(t.Context(), 1)
 			if err != nil {
 				t.Fatal(err)
 			}
-			return item
+			return items[0]
 		}
 		b.offer(operationAt(7, "rejected", "1"))
 		b.box.Reject(take(), errBad)
@@ -144,11 +144,11 @@ func TestDeliveryCounts_Refresh(t *testing.T) {
 		status := observe.Status{Workload: shop, Status: "Healthy"}
 		take := func() outbox.Item {
 			t.Helper()
-			item, err := box.Next(t.Context())
+			items, err := box.NextBatch(t.Context(), 1)
 			if err != nil {
 				t.Fatal(err)
 			}
-			return item
+			return items[0]
 		}
 		box.Offer(status)
 		box.Ack(take(), outbox.Receipt{})

@@ -143,3 +143,12 @@ func expectEmpty(t *testing.T, o *Outbox) {
 		}
 	}
 }
+
+// Next is NextBatch for one report.
+func (o *Outbox) Next(ctx context.Context) (Item, error) {
+	items, err := o.NextBatch(ctx, 1)
+	if err != nil {
+		return Item{}, err
+	}
+	return items[0], nil
+}

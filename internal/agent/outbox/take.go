@@ -9,7 +9,7 @@ import (
 	"github.com/threeport/threeport-agent/internal/agent/observe"
 )
 
-// ErrClosed is returned by [Outbox.Next] when intake has ended and nothing more can be sent.
+// ErrClosed is returned by [Outbox.NextBatch] when intake has ended and nothing more can be sent.
 var ErrClosed = errors.New("outbox is closed and empty")
 
 // Item is a report that was taken to be sent. It has to be settled exactly once.
@@ -32,18 +32,9 @@ type Item struct {
 	last    bool   // taken after Close
 }
 
-// Next takes the report that is next to be sent. It blocks until there is one, the context ends, or the outbox is closed
-// and empty ([ErrClosed]).
-func (o *Outbox) Next(ctx context.Context) (Item, error) {
-	items, err := o.NextBatch(ctx, 1)
-	if err != nil {
-		return Item{}, err
-	}
-	return items[0], nil
-}
-
-// NextBatch is Next for up to a number of reports that are ready at the moment. They are of different groups. A probe, an
-// [InitialSync] and a quarantined report are returned alone.
+// NextBatch takes up to a number of reports that are to be sent next. It blocks until there is one, the context ends, or the
+// outbox is closed and empty ([ErrClosed]). The reports are of different groups. A probe, an [InitialSync] and a quarantined
+// report are returned alone.
 func (o *Outbox) NextBatch(ctx context.Context, limit int) ([]Item, error) {
 	for {
 		// Checked even if reports are ready: the caller may give each of them back and never end otherwise.

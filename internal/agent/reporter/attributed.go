@@ -181,10 +181,3 @@ func (a *attributedObjects) restore(targets *target.Registry, now time.Time) {
 		targets.Upsert(o)
 	}
 }
-
-// sizes returns how much is recorded, for tests that look for leaks.
-func (a *attributedObjects) sizes() map[string]int {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return map[string]int{"names with attributed objects": len(a.named), "recorded objects": len(a.recorded)}
-}

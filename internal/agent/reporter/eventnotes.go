@@ -80,10 +80,3 @@ func (n *eventNotes) clearAboutUnknownObject(uid types.UID) {
 		}
 	}
 }
-
-// sizes returns how much is recorded, for tests that look for leaks.
-func (n *eventNotes) sizes() map[string]int {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	return map[string]int{"preexisting Events": len(n.preexisting), "instances with Events about unknown objects": len(n.unknownObjects)}
-}

@@ -53,7 +53,3 @@ func (q *queues) shutDown() {
 	q.longEvents.ShutDown()
 	q.statuses.ShutDown()
 }
-
-func (q *queues) len() int {
-	return q.objects.Len() + q.events.Len() + q.longEvents.Len() + q.statuses.Len()
-}

@@ -2,7 +2,6 @@ package reporter
 
 import (
 	"context"
-	"maps"
 	"sync"
 	"time"
 
@@ -221,14 +220,4 @@ func (r *Reporter) Health(workload string) (status, reason, message string) {
 // and a repeat changes nothing. No two calls for one workload may overlap.
 func (r *Reporter) RecordTransition(workload string, transition target.HealthTransition) {
 	r.statuses.recordTransition(workload, transition)
-}
-
-// sizes returns how much the reporter holds, for tests that look for leaks.
-func (r *Reporter) sizes() map[string]int {
-	out := map[string]int{"transitions": r.transitions.size()}
-	maps.Copy(out, r.attributed.sizes())
-	maps.Copy(out, r.events.notes.sizes())
-	maps.Copy(out, r.informers.Sizes())
-	maps.Copy(out, r.assessor.Sizes())
-	return out
 }

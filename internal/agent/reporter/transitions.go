@@ -56,9 +56,3 @@ func (t *transitions) after(since time.Time, instance target.Instance) []observe
 	}
 	return out
 }
-
-func (t *transitions) size() int {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return len(t.last)
-}

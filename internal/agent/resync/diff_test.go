@@ -266,11 +266,11 @@ func TestResyncer_SkipsPendingAndRejectedReports(t *testing.T) {
 // refuse takes the next item and rejects it.
 func (s *settled) refuse() {
 	s.t.Helper()
-	item, err := s.box.Next(s.t.Context())
+	items, err := s.box.NextBatch(s.t.Context(), 1)
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	s.box.Reject(item, &threeport.Error{StatusCode: 400})
+	s.box.Reject(items[0], &threeport.Error{StatusCode: 400})
 }
 
 func TestResyncer_AcceptsAnEventRowOfAnotherInstance(t *testing.T) {

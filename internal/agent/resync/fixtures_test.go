@@ -296,7 +296,7 @@ func (w *world) offer() {
 	}
 }
 
-// dueNow is a context that ends at the second check: with it [outbox.Outbox.Next] returns a report that is ready, and does
+// dueNow is a context that ends at the second check: with it [outbox.Outbox.NextBatch] returns a report that is ready, and does
 // not wait.
 type dueNow struct{ asked bool }
 
@@ -322,10 +322,11 @@ func (w *world) syncNow() {
 	w.t.Helper()
 	var rest []outbox.Item
 	for tries := 0; ; {
-		item, err := w.box.Next(&dueNow{})
+		items, err := w.box.NextBatch(&dueNow{}, 1)
 		if err != nil {
 			break
 		}
+		item := items[0]
 		initial, ok := item.Report.(outbox.InitialSync)
 		if !ok {
 			rest = append(rest, item)
@@ -350,10 +351,11 @@ func (w *world) deliver() []string {
 	w.requests = nil
 	w.mu.Unlock()
 	for {
-		item, err := w.box.Next(&dueNow{})
+		items, err := w.box.NextBatch(&dueNow{}, 1)
 		if err != nil {
 			return w.writes()
 		}
+		item := items[0]
 		receipt, err := w.api.Send(w.t.Context(), item)
 		if err != nil {
 			w.t.Fatalf("send %s: %v", item.Report, err)

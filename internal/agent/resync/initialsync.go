@@ -81,7 +81,7 @@ type remoteState struct {
 // Event then looks for its row when it is sent.
 func (r *Resyncer) readAll(ctx context.Context, instance target.Instance, desired observe.DesiredState) (*remoteState, error) {
 	known, err := r.knownEvents(ctx, instance, desired.Events)
-	if err != nil && !r.refused(instance, err) {
+	if err != nil && !r.isPermanent(instance, err) {
 		return nil, err
 	}
 	s := &remoteState{resyncer: r, instance: instance, known: known}
@@ -132,7 +132,7 @@ func (s *remoteState) status(ctx context.Context, verdict observe.Status) error 
 	if differs {
 		s.drifts = append(s.drifts, drift{report: verdict, receipt: outbox.Receipt{Accepted: true}})
 	}
-	if err != nil && s.resyncer.refused(s.instance, err) {
+	if err != nil && s.resyncer.isPermanent(s.instance, err) {
 		return nil
 	}
 	return err
@@ -154,7 +154,7 @@ func (s *remoteState) read(ctx context.Context, id int64) (row resourceRow, foun
 	switch {
 	case err == nil:
 		return row, found, nil
-	case s.resyncer.refused(s.instance, err):
+	case s.resyncer.isPermanent(s.instance, err):
 		return resourceRow{}, false, nil
 	case ctx.Err() != nil, isGeneral(err):
 		return resourceRow{}, false, err
@@ -165,11 +165,11 @@ func (s *remoteState) read(ctx context.Context, id int64) (row resourceRow, foun
 	return resourceRow{}, false, nil
 }
 
-// refused reports whether the control plane would return the same error again.
-func (r *Resyncer) refused(instance target.Instance, err error) bool {
+// isPermanent reports whether the control plane would return the same error again.
+func (r *Resyncer) isPermanent(instance target.Instance, err error) bool {
 	switch threeport.KindOf(err) {
 	case threeport.KindPermanent, threeport.KindNotFound:
-	case threeport.KindNone, threeport.KindRetryable, threeport.KindUnauthorized, threeport.KindForbidden:
+	case threeport.KindNone, threeport.KindRetryable, threeport.KindUnauthorized, threeport.KindForbidden, threeport.KindQuotaExceeded:
 		return false
 	}
 	r.log.Info("The control plane refuses to return rows of a workload", "instance", instance.String(), "error", err.Error())

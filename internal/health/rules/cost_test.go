@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/threeport/threeport-agent/internal/health"
-	"github.com/threeport/threeport-agent/internal/health/cputime"
+	"github.com/threeport/threeport-agent/internal/testing/cputime"
 )
 
 // large returns a Widget as large as the API server stores, with a list of texts.

@@ -1,0 +1,37 @@
+package reporter
+
+import "maps"
+
+// sizes returns how much the reporter holds, for tests that look for leaks.
+func (r *Reporter) sizes() map[string]int {
+	out := map[string]int{"transitions": r.transitions.size()}
+	maps.Copy(out, r.attributed.sizes())
+	maps.Copy(out, r.events.notes.sizes())
+	maps.Copy(out, r.informers.Sizes())
+	maps.Copy(out, r.assessor.Sizes())
+	return out
+}
+
+// sizes returns how much is recorded, for tests that look for leaks.
+func (a *attributedObjects) sizes() map[string]int {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return map[string]int{"names with attributed objects": len(a.named), "recorded objects": len(a.recorded)}
+}
+
+// sizes returns how much is recorded, for tests that look for leaks.
+func (n *eventNotes) sizes() map[string]int {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return map[string]int{"preexisting Events": len(n.preexisting), "instances with Events about unknown objects": len(n.unknownObjects)}
+}
+
+func (t *transitions) size() int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return len(t.last)
+}
+
+func (q *queues) len() int {
+	return q.objects.Len() + q.events.Len() + q.longEvents.Len() + q.statuses.Len()
+}
