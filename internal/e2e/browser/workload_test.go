@@ -158,3 +158,29 @@ func TestWorkloadPage_ScaledToZero_IsShown(t *testing.T) {
 	until(t, tab, "document.querySelector('.node em').innerText === 'scaled to 0'")
 	expectAccessible(t, tab)
 }
+
+// Agents leave ReplicaSets without Pods out of the tree, although they exist.
+func TestWorkloadPage_UnusedReplicaSets_AreNotDeleted(t *testing.T) {
+	now := time.Now()
+	w := withStatus("web", status("Healthy", "", "", now, time.Minute))
+	deployment := object("apps", "Deployment", "web")
+	w.addListed(deployment, "Healthy", "", "")
+	remaining := w.Tree
+	w.addDerived(object("apps", "ReplicaSet", "web-1"), deployment, "Healthy", "", "")
+	w.addDerived(object("apps", "ReplicaSet", "web-2"), deployment, "Healthy", "", "")
+	w.addDerived(object("", "Pod", "web-1-a"), deployment, "Healthy", "", "")
+	cluster := newClusterWith("north", w)
+	api, instances := startAPI(t, neverOffline, Fleet{Clusters: []Cluster{cluster}})
+	err := SendReports(t.Context(), api.URL, threeport.ReportSet{Agent: cluster.Agent, Reports: []threeport.Report{
+		{Instance: instances["web"], Version: threeport.ID(time.Now().UnixMicro()), Tree: &threeport.TreeReport{Objects: remaining}},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	tab := openTab(t)
+	visit(t, tab, api.URL+pathOf(instances["web"]), "document.querySelector('.node.group')?.innerText.trim() === '2 unused ReplicaSets (grouped)'")
+	until(t, tab, "document.querySelector('[aria-label^=\"Pod web-1-a, deleted\"]')")
+	click(t, tab, ".node.group")
+	click(t, tab, "[aria-label^=\"ReplicaSet web-1, unused\"]")
+	until(t, tab, "/unused since /.test(document.querySelector('.object-health').innerText) && document.querySelector('.object .code-note').innerText === 'The ReplicaSet has no Pods. It may still exist.'")
+}
