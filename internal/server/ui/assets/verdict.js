@@ -60,7 +60,7 @@ function facts(workload, began) {
   return h('dl', { class: 'facts' },
     workload.silent && fact('Unknown since', workload.heardAt ? stamp(workload.heardAt) : 'unknown'),
     (!workload.silent || workload.said) && fact(workload.silent ? `Was ${known(workload.said)} since` : 'Since', workload.since ? stamp(workload.since) : 'unknown', began && [' (not Healthy since ', stamp(began), ')']),
-    workload.reason && fact(workload.silent ? 'Last reason' : 'Reason', isolated(workload.reason)),
+    workload.reason && fact(workload.silent ? 'Last reason' : 'Reason', isolated(workload.reason), workload.causeSince && [' since ', stamp(workload.causeSince)]),
     fact('Cluster', workload.clusterName || workload.clusterUID ? isolated(workload.clusterName || workload.clusterUID) : 'unknown'),
     fact('Report delay', delay(workload)),
     workload.heardAt && fact('Last report', sinceStamp(workload.heardAt, ' ago')),
