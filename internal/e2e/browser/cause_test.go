@@ -48,8 +48,9 @@ func TestCause_ObjectAtFault_IsFirstAndWhole(t *testing.T) {
 				visit(t, tab, api.URL+"/", listShown+" && "+row)
 				eval[bool](t, tab, wholeJS)
 				expectAll(t, tab, map[string]string{
-					"the list begins with the object at fault":     row + ".querySelector('.cell-cause').textContent.startsWith(" + quote(root) + ")",
-					"the list shows all of the object at fault":    "whole(" + row + ".querySelector('.fault'))",
+					"the list begins with the object at fault":  row + ".querySelector('.cell-cause').textContent.startsWith(" + quote(root) + ")",
+					"the list shows all of the object at fault": "whole(" + row + ".querySelector('.fault'))",
+
 					"the list has the way to the listed object":    row + ".querySelector('.effect').textContent === " + quote("→ "+owner+" → "+listed),
 					"the row does not overflow":                    row + ".scrollHeight <= " + row + ".clientHeight && " + row + ".scrollWidth <= " + row + ".clientWidth",
 					"the tooltip has the whole chain in its order": row + ".querySelector('.open').title === " + quote(workload) + " + '\\n' + " + quote(root+" → "+owner+" → "+listed),
@@ -94,11 +95,13 @@ func TestWorkloadList_PodsAndNamespaces_AreShown(t *testing.T) {
 			expectAll(t, tab, map[string]string{
 				"the Healthy Pods and all Pods":     "/^2\\/3( Pods)?$/.test(rowOf('web').querySelector('.cell-pods').innerText) && whole(rowOf('web').querySelector('.cell-pods > span'))",
 				"the tooltip counts listed objects": "rowOf('web').querySelector('.cell-pods > span').title === '2 of 3 Pods Healthy\\n2 of 3 listed objects Healthy'",
-				"the first namespace":               "rowOf('web').querySelector('.namespaces bdi').innerText === 'monitoring' && whole(rowOf('web').querySelector('.namespaces bdi'))",
-				"the number of other namespaces":    "rowOf('web').querySelector('.others').innerText === '+2' && whole(rowOf('web').querySelector('.others'))",
-				"the tooltip names all namespaces":  "rowOf('web').querySelector('.namespaces').title === 'monitoring, payments, shop'",
-				"without a tree there are none":     "!rowOf('v0').querySelector('.namespaces').checkVisibility() && rowOf('v0').querySelector('.cell-pods').innerText === ''",
-				"the pointer reaches the tooltips":  "['.cell-pods > span', '.namespaces bdi'].every((css) => { const r = rowOf('web').querySelector(css).getBoundingClientRect(); return document.elementFromPoint(r.x + 4, r.y + 4).closest('[title]') === rowOf('web').querySelector(css).closest('[title]') })",
+
+				"the first namespace":              "rowOf('web').querySelector('.namespaces bdi').innerText === 'monitoring' && whole(rowOf('web').querySelector('.namespaces bdi'))",
+				"the number of other namespaces":   "rowOf('web').querySelector('.others').innerText === '+2' && whole(rowOf('web').querySelector('.others'))",
+				"the tooltip names all namespaces": "rowOf('web').querySelector('.namespaces').title === 'monitoring, payments, shop'",
+
+				"without a tree there are none":    "!rowOf('v0').querySelector('.namespaces').checkVisibility() && rowOf('v0').querySelector('.cell-pods').innerText === ''",
+				"the pointer reaches the tooltips": "['.cell-pods > span', '.namespaces bdi'].every((css) => { const r = rowOf('web').querySelector(css).getBoundingClientRect(); return document.elementFromPoint(r.x + 4, r.y + 4).closest('[title]') === rowOf('web').querySelector(css).closest('[title]') })",
 			})
 			visit(t, tab, api.URL+"/?text=payments", rowCount+" === 1 && "+rowContains("web", "monitoring"))
 			expectAccessible(t, tab)
