@@ -46,7 +46,7 @@ func TestTree_RolloutAndDeletion_OnlyDeletedObjectIsDeleted(t *testing.T) {
 	w.patch(d.Objects[0], `{"spec":{"template":{"spec":{"containers":[{"name":"app","image":"example/app:2"}]}}}}`)
 	w.Remove(d.Objects[1])
 	w.ExpectOperation(d, 1, threeport.OperationDeleted)
-	w.Get(old) // it exists
+	w.Get(old)     // it exists
 	if *strictV0 { // v0 has no trees
 		return
 	}

@@ -23,8 +23,8 @@ const wholeJS = `window.whole = (element) => {
 	});
 }; true`
 
-// widths are those of a desktop and of a phone.
-var widths = map[string]int64{"desktop": 1280, "phone": 390}
+// widths are those of windows.
+var widths = map[string]int64{"desktop": 1280, "narrow desktop": 1001, "tablet": 820, "phone": 390}
 
 // A cause is a chain of objects. The object at fault is read first, so nothing may cut it.
 func TestCause_ObjectAtFault_IsFirstAndWhole(t *testing.T) {
