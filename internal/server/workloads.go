@@ -73,7 +73,7 @@ type Body[T any] struct {
 
 var (
 	listWorkloadsOperation = readOperation("list-workloads", tagBoard, "List workloads",
-		"Every workload with its status and its cause. The order is worst (the worst status first, then the longest broken), "+
+		"Every workload with its status and its cause. The order is worst (the worst status first, then its latest change), "+
 			"name, cluster (by its name) or since (the latest change first).")
 	getWorkloadOperation = readItemOperation("get-workload", tagBoard, "Read a workload with its objects",
 		"The workload as in the list, with the tree of its listed and derived objects.")

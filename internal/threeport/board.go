@@ -23,6 +23,8 @@ type Workload struct {
 	Cause string `json:"cause,omitempty"`
 	// Since is when the status became what it is.
 	Since *time.Time `json:"since,omitempty"`
+	// CauseSince is when the reason became what it is; none without a reason, and if an earlier release received the reason.
+	CauseSince *time.Time `json:"causeSince,omitempty"`
 	// Resources counts the listed objects, and Pods the Pods, of the last reported tree; none before the first.
 	Resources *Count `json:"resources,omitempty"`
 	Pods      *Count `json:"pods,omitempty"`
@@ -70,7 +72,9 @@ type Object struct {
 	Since *time.Time `json:"since,omitempty"`
 	// Created is when the cluster created it; none for an object without a definition.
 	Created *time.Time `json:"created,omitempty"`
-	// Gone is when it was found to be gone.
+	// Deleted is when the API received its deletion; none for an object without a definition.
+	Deleted *time.Time `json:"deleted,omitempty"`
+	// Gone is when a tree first lacked it. It is deleted, unlisted, or a ReplicaSet without Pods.
 	Gone *time.Time `json:"gone,omitempty"`
 	// Defined is true if its definition can be read.
 	Defined bool `json:"defined,omitempty"`

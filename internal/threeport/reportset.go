@@ -171,8 +171,8 @@ type StatusReport struct {
 	Dropped int64 `json:"dropped,omitempty" minimum:"0"`
 }
 
-// TreeReport is all objects of a workload, listed and derived, at one moment. Its key is the workload, its version like
-// that of a status. An object of an earlier report that this one does not have is gone.
+// TreeReport is all objects of a workload, listed and derived, at one moment, without ReplicaSets that have no Pods. Its key is
+// the workload, its version like that of a status. An object of an earlier report that this one does not have is gone.
 type TreeReport struct {
 	// Objects are in no order.
 	Objects []TreeObject `json:"objects" maxItems:"20000"`

@@ -49,7 +49,7 @@ func TestWorkloadList_Rows_ReachableByKeyboard(t *testing.T) {
 	tab := openTab(t)
 	visit(t, tab, api.URL+"/?sort=name", listShown)
 	until(t, tab, rowCount+" === 300 && "+oneRowReachable)
-	const rowHeight, place = 44, 200
+	const rowHeight, place = 48, 200
 
 	scrollRows(t, tab, place*rowHeight)
 	until(t, tab, oneRowReachable)

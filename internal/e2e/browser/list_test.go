@@ -61,26 +61,6 @@ func TestWorkloadList_Headings_Sort(t *testing.T) {
 	}
 }
 
-// A cause is a chain of objects. Its end is the fault, so a narrow row must not cut it off.
-func TestWorkloadList_Cause_ShowsFaultyObject(t *testing.T) {
-	api, _ := startAPI(t, neverOffline, Sample(time.Now()))
-	tab := openTab(t)
-	visit(t, tab, api.URL+"/?text=checkout-7d9c8b6f5", listShown)
-	until(t, tab, rowContains("checkout", "← 6 pods CrashLoopBackOff"))
-	for reason, holds := range map[string]string{
-		"the middle of the chain is only on the workload's page": "!fault.parentNode.innerText.includes('ReplicaSet')",
-		"the tooltip shows the whole chain":                      "at(fault).title.includes(' ← ReplicaSet checkout-7d9c8b6f5 has 0 of 6 pods ready ← ')",
-
-		"most of a long end is visible":        "fault.offsetWidth > fault.parentNode.offsetWidth / 2",
-		"the deployed object is visible too":   "document.querySelector('.symptom').offsetWidth > 100",
-		"a cause without a chain has no fault": "[...document.querySelectorAll('.fault')].every((e) => e.hidden === (e.innerText === ''))",
-	} {
-		if !eval[bool](t, tab, "(() => { const fault = document.querySelector('.fault'); const at = (e) => { const r = e.getBoundingClientRect(); return document.elementFromPoint(r.x + 9, r.y + 9) }; return "+holds+" })()") {
-			t.Errorf("this is not true on the page: %s", reason)
-		}
-	}
-}
-
 func TestWorkloadList_NewStatus_IsShown(t *testing.T) {
 	now := time.Now()
 	fleet := Sample(now)

@@ -59,7 +59,7 @@ func TestWorkloadList_OfflineCluster_IsFolded(t *testing.T) {
 		line     = "document.querySelector('.row [aria-expanded]')"
 	)
 	until(t, tab, folded+" && "+line+".ariaExpanded === 'false'")
-	until(t, tab, "/^Agent offline since \\d\\d:\\d\\d: 3 workloads, last 1 Down, 2 Healthy$/.test("+line+".closest('.row').querySelector('.symptom').innerText)")
+	until(t, tab, "/^Agent offline since \\d\\d:\\d\\d: 3 workloads, last 1 Down, 2 Healthy$/.test("+line+".closest('.row').querySelector('.fault').innerText)")
 	until(t, tab, rowContains("north", "Unknown")+" && "+rowContains("north", "offline")+" && document.querySelector('.total').innerText === '4'")
 	expectAccessible(t, tab)
 

@@ -29,7 +29,49 @@ func Sample(now time.Time) Fleet {
 	staging.Workloads = append(healthy(now, "storefront", "catalog", "cart", "experiments"),
 		withStatus("search", status("Error", "KindNotInstalled", "OpenSearchCluster search cannot be judged: its kind is not installed", now, 74*time.Minute)),
 		withStatus("mailer", status("Reconciling", "Suspended", "CronJob mailer is suspended", now, 5*24*time.Hour)))
-	return Fleet{Clusters: []Cluster{frankfurt, virginia, singapore, staging}}
+	fleet := Fleet{Clusters: []Cluster{frankfurt, virginia, singapore, staging}}
+	for _, c := range fleet.Clusters {
+		for i := range c.Workloads {
+			c.Workloads[i].addSampleTree()
+		}
+	}
+	return fleet
+}
+
+// samplePods are the Healthy Pods and all Pods of the workloads that are not Healthy, with the kind of their owner.
+var samplePods = map[string]struct {
+	group, kind    string
+	healthy, total int
+}{
+	"payments":     {"apps", "Deployment", 4, 6},
+	"ledger":       {"apps", "StatefulSet", 0, 3},
+	"exports":      {"batch", "Job", 0, 6},
+	"fraud-model":  {"apps", "Deployment", 5, 5},
+	"edge-gateway": {"", "Service", 0, 0},
+	"geo-index":    {"search.example.com", "GeoIndex", 0, 0},
+	"mailer":       {"batch", "CronJob", 0, 0},
+}
+
+// addSampleTree adds a listed object with its Pods, unless the workload has a tree. The agent does not see an object of a kind that is
+// not installed.
+func (w *Workload) addSampleTree() {
+	if len(w.Tree) > 0 || w.Status.Reason == "KindNotInstalled" {
+		return
+	}
+	of, special := samplePods[w.Name]
+	if !special {
+		of.group, of.kind, of.healthy, of.total = "apps", "Deployment", 3, 3
+	}
+	owner := object(of.group, of.kind, w.Name)
+	w.addListed(owner, w.Status.Status, w.Status.Reason, w.Status.Cause)
+	for i := range of.total {
+		pod := object("", "Pod", fmt.Sprintf("%s-%d", w.Name, i))
+		if i < of.healthy {
+			w.addDerived(pod, owner, "Healthy", "", "")
+		} else {
+			w.addDerived(pod, owner, w.Status.Status, w.Status.Reason, w.Status.Cause)
+		}
+	}
 }
 
 // Checkout is the name of the most complete workload of [Sample].

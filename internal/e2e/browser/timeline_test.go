@@ -203,9 +203,9 @@ func TestTimeline_Labels_AreNotCut(t *testing.T) {
 	}
 
 	visit(t, tab, api.URL+pathOf(instances["chained"]), workloadShown)
-	until(t, tab, "document.querySelector('.cause-why > li:last-child').innerText === 'link 39' && document.querySelectorAll('.cause-why > li').length === 13")
+	until(t, tab, "document.querySelector('.cause-what').innerText === 'link 39' && document.querySelector('.cause-why > li:last-child').innerText === 'link 0' && document.querySelectorAll('.cause-why > li').length === 13")
 	click(t, tab, ".cause-why summary")
-	const whole = "[...document.querySelectorAll('.cause-why li:not(.between)')].map((li) => li.innerText).join() === Array.from({ length: 39 }, (_, i) => `link ${i + 1}`).join()"
+	const whole = "[...document.querySelectorAll('.cause-why li:not(.between)')].map((li) => li.innerText).join() === Array.from({ length: 39 }, (_, i) => `link ${38 - i}`).join()"
 	until(t, tab, whole)
 	sendStatus(t, api, fleet.Clusters[0].Agent, instances["chained"], status("Down", "Reported again", strings.Join(chain, " ← "), now, 5*time.Hour))
 	until(t, tab, "document.querySelector('.facts').innerText.includes('Reported again') && document.querySelector('.cause-why details').open && "+whole)
@@ -226,7 +226,7 @@ func TestWorkloadPage_OfflineAgent_ShowsLastReport(t *testing.T) {
 	visit(t, tab, api.URL+pathOf(instances["web"]), "/^Unknown for \\d+ s/.test(document.querySelector('.status-word').innerText)")
 	for name, condition := range map[string]string{
 		"last report":                   "/^No report since .* \\(last status: Unhealthy\\)$/.test(document.querySelector('.cause-what').innerText)",
-		"cause":                         "document.querySelector('.cause').innerText.includes('Last reported cause: Deployment web has 1 of 2 replicas ready') && document.querySelector('.cause-why li:last-child').innerText === '1 pod Unschedulable'",
+		"cause":                         "document.querySelector('.cause').innerText.includes('Last reported cause: 1 pod Unschedulable') && document.querySelector('.cause-why').innerText === 'Deployment web has 1 of 2 replicas ready'",
 		"start of both statuses":        "/Unknown since/.test(document.querySelector('.facts').innerText) && /Was Unhealthy since/.test(document.querySelector('.facts').innerText)",
 		"no other start time":           "![...document.querySelectorAll('.facts dt')].some((dt) => dt.innerText === 'Since' || dt.innerText === 'Reason')",
 		"the health before the outage":  "[...document.querySelectorAll('.band g')].map((g) => g.dataset.status).join() === 'Unhealthy,Unknown'",

@@ -81,7 +81,7 @@ func (r *changingWorkload) update(tab *Tab) {
 }
 
 func (r *changingWorkload) shownCondition() string {
-	return fmt.Sprintf("document.querySelector('.cause-why li').innerText.startsWith('restarted %[1]d times') && "+
+	return fmt.Sprintf("document.querySelector('.cause-what').innerText.startsWith('restarted %[1]d times') && "+
 		"(document.querySelector('#object-title').innerText.startsWith('Service') || document.querySelector('.object-cause').innerText.startsWith('restarted %[1]d times') && "+
 		"document.querySelector('.object-body').dataset.version === '%[2]d')", r.updates, r.updates+1)
 }
@@ -106,16 +106,16 @@ func TestWorkloadPage_Updates_KeepScrollAndFocus(t *testing.T) {
 		{name: "an object that changes its place has the focus", arrange: "[...document.querySelectorAll('.node')].at(-1).click(); scrollTo(0, 100)", state: "document.activeElement.dataset.key"},
 		{name: "a tab has the focus", arrange: "at('.node[data-key$=main]').click(); at('#tab-definition').focus()"},
 		{
-			name: "a text of the cause was opened", arrange: "at('.cause-why button').click(); at('.cause-why button').focus()",
-			state: "/end \\d+ Show less$/.test(at('.cause-why li').innerText) + at('.cause-why button').getAttribute('aria-expanded')",
+			name: "a text of the cause was opened", arrange: "at('.cause-what button').click(); at('.cause-what button').focus()",
+			state: "/end \\d+ Show less$/.test(at('.cause-what').innerText) + at('.cause-what button').getAttribute('aria-expanded')",
 		},
-		{name: "the text of the cause was closed again", arrange: "at('.cause-why button').click()", state: "at('.cause-why li').innerText.endsWith('characters')"},
+		{name: "the text of the cause was closed again", arrange: "at('.cause-what button').click()", state: "at('.cause-what').innerText.endsWith('characters')"},
 		{
 			name: "a text of the object was opened", arrange: "at('.object-cause button').click()",
 			state: "/end \\d+ Show less$/.test(at('.object-cause').innerText)",
 		},
 		{name: "the name is selected", arrange: "getSelection().selectAllChildren(at('#name'))", state: "getSelection().toString()"},
-		{name: "a part of a cause that changes is selected", arrange: "getSelection().setBaseAndExtent(at('.cause-why bdi').firstChild, 20, at('.cause-why bdi').firstChild, 40)", state: "getSelection().toString()"},
+		{name: "a part of a cause that changes is selected", arrange: "getSelection().setBaseAndExtent(at('.cause-what bdi').firstChild, 20, at('.cause-what bdi').firstChild, 40)", state: "getSelection().toString()"},
 		{name: "a line is selected", arrange: "getSelection().selectAllChildren([...document.querySelectorAll('.line')].find((l) => l.innerText.includes('key-002')))", state: "getSelection().toString()"},
 		{
 			name: "the caret is in the search", arrange: "at('#find').value = 'value-'; at('#find').dispatchEvent(new Event('input')); at('#find').focus(); at('#find').setSelectionRange(2, 4); at('.folded .code').scrollTop = 100",

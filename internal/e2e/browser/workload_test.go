@@ -17,8 +17,8 @@ func TestWorkloadPage_ShowsReports(t *testing.T) {
 	visit(t, tab, api.URL+pathOf(instances[Checkout]), workloadShown)
 
 	for name, condition := range map[string]string{
-		"the cause at the top":            "document.querySelector('.cause-what').innerText === 'Deployment checkout has 0 of 6 replicas ready'",
-		"the owner chain below the cause": "document.querySelectorAll('.cause-why li').length === 2",
+		"the cause at the top":            "document.querySelector('.cause-what').innerText.startsWith('6 pods CrashLoopBackOff: ')",
+		"the owner chain below the cause": "document.querySelector('.cause-why').innerText === 'ReplicaSet checkout-7d9c8b6f5 has 0 of 6 pods ready\\nDeployment checkout has 0 of 6 replicas ready'",
 		"the number of pending reports":   "document.querySelector('.notice.pending').innerText.includes('14 reports are not delivered yet')",
 		"the number of rejected reports":  "document.querySelector('.notice.rejected').innerText.includes('1 report was rejected by the control plane. Its content is missing here. ')",
 		"no text that begins with a dot":  "!/^\\s*\\. /m.test([...document.querySelectorAll('.notice *')].flatMap((e) => [...e.childNodes]).map((n) => n.data ?? '').join('\\n'))",
@@ -94,7 +94,7 @@ func TestPages_HostileText_IsEscaped(t *testing.T) {
 	until(t, tab, rowContains("right-U+202Eot-tfel", "Down"))
 	for name, instance := range instances {
 		visit(t, tab, api.URL+pathOf(instance), workloadShown+" && document.querySelectorAll('.line').length > 3 && document.querySelector('.event')")
-		until(t, tab, "document.querySelector('.cause-what').innerText.includes('onerror=\"alert(1)\"')")
+		until(t, tab, "document.querySelector('.cause').innerText.includes('onerror=\"alert(1)\"')")
 		if found := eval[int](t, tab, "document.querySelectorAll('main script, main img, main b[onmouseover], svg[onload]').length"); found != 0 {
 			t.Errorf("the page of %.20q has %d elements that a text created, want none", name, found)
 		}
@@ -157,4 +157,30 @@ func TestWorkloadPage_ScaledToZero_IsShown(t *testing.T) {
 	until(t, tab, "document.querySelector('.cause-what').innerText === '"+cause+"'")
 	until(t, tab, "document.querySelector('.node em').innerText === 'scaled to 0'")
 	expectAccessible(t, tab)
+}
+
+// Agents leave ReplicaSets without Pods out of the tree, although they exist.
+func TestWorkloadPage_UnusedReplicaSets_AreNotDeleted(t *testing.T) {
+	now := time.Now()
+	w := withStatus("web", status("Healthy", "", "", now, time.Minute))
+	deployment := object("apps", "Deployment", "web")
+	w.addListed(deployment, "Healthy", "", "")
+	remaining := w.Tree
+	w.addDerived(object("apps", "ReplicaSet", "web-1"), deployment, "Healthy", "", "")
+	w.addDerived(object("apps", "ReplicaSet", "web-2"), deployment, "Healthy", "", "")
+	w.addDerived(object("", "Pod", "web-1-a"), deployment, "Healthy", "", "")
+	cluster := newClusterWith("north", w)
+	api, instances := startAPI(t, neverOffline, Fleet{Clusters: []Cluster{cluster}})
+	err := SendReports(t.Context(), api.URL, threeport.ReportSet{Agent: cluster.Agent, Reports: []threeport.Report{
+		{Instance: instances["web"], Version: threeport.ID(time.Now().UnixMicro()), Tree: &threeport.TreeReport{Objects: remaining}},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	tab := openTab(t)
+	visit(t, tab, api.URL+pathOf(instances["web"]), "document.querySelector('.node.group')?.innerText.trim() === '2 unused ReplicaSets (grouped)'")
+	until(t, tab, "document.querySelector('[aria-label^=\"Pod web-1-a, deleted\"]')")
+	click(t, tab, ".node.group")
+	click(t, tab, "[aria-label^=\"ReplicaSet web-1, unused\"]")
+	until(t, tab, "/unused since /.test(document.querySelector('.object-health').innerText) && document.querySelector('.object .code-note').innerText === 'The ReplicaSet has no Pods. It may still exist.'")
 }

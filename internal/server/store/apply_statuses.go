@@ -55,13 +55,30 @@ func (a *applyTx) statusChange(w *workloadState, i *item) statusUpdate {
 	case v.changed || w.since == 0:
 		w.since = a.now
 	}
-	w.reported, w.statusVersion, w.changedAt = i.Status.Status, i.version, a.nextChangedAt(w.changedAt)
+	w.causeSince = a.causeSince(v)
+	w.reported, w.reason, w.statusVersion, w.changedAt = i.Status.Status, i.Status.Reason, i.version, a.nextChangedAt(w.changedAt)
 	return v
+}
+
+// causeSince is when the reason became what it is: together with the status, or now. Only the reason identifies a cause, because
+// the text of the same cause has counts and messages that change.
+func (a *applyTx) causeSince(v statusUpdate) int64 {
+	switch {
+	case v.Reason == "":
+		return 0
+	case v.Reason == v.reason:
+		return v.causeSince
+	case v.changed:
+		return v.since
+	default:
+		return a.now
+	}
 }
 
 func (a *applyTx) writeStatuses(ctx context.Context, updates []statusUpdate) error {
 	return a.exec(ctx, bulk{
-		`UPDATE workloads SET said = x.said, saidversion = x.saidversion, reason = x.reason, cause = x.cause, since = x.since, saidat = ?,
+		`UPDATE workloads SET said = x.said, saidversion = x.saidversion, reason = x.reason, cause = x.cause, since = x.since,
+			causesince = x.causesince, saidat = ?,
 			status = x.status, rank = x.rank, silent = FALSE, pending = x.pending, rejected = x.rejected, dropped = x.dropped,
 			changedat = x.changedat FROM x WHERE workloads.type = x.type AND workloads.id = x.id`,
 		[]column{
@@ -72,6 +89,7 @@ func (a *applyTx) writeStatuses(ctx context.Context, updates []statusUpdate) err
 			texts("reason", updates, func(v statusUpdate) string { return v.Reason }),
 			texts("cause", updates, func(v statusUpdate) string { return v.Cause }),
 			integers("since", updates, func(v statusUpdate) int64 { return v.since }),
+			integers("causesince", updates, func(v statusUpdate) int64 { return v.causeSince }),
 			texts("status", updates, func(v statusUpdate) string { return v.status }),
 			integers("rank", updates, func(v statusUpdate) int64 { return v.rank }),
 			integers("pending", updates, func(v statusUpdate) int64 { return v.Pending }),

@@ -78,6 +78,61 @@ func TestApplyStatuses_Since(t *testing.T) {
 	})
 }
 
+// The same reason is the same cause, although its text changes.
+func TestApplyStatuses_CauseSince(t *testing.T) {
+	forEachDatabase(t, func(t *testing.T, s *Store) {
+		t.Helper()
+		w := newWorld(t, s)
+		version := int64(0)
+		report := func(status, reason, cause string) time.Time {
+			t.Helper()
+			version++
+			report := statusOf(w.workload, status, version)
+			report.Status.Reason, report.Status.Cause = reason, cause
+			apply(t, s, "one", report)
+			return causeSinceOf(t, s, w)
+		}
+		first := report("Down", "ImagePullBackOff", "3 pods ImagePullBackOff")
+		if since := time.UnixMicro(sinceOf(t, s, w)); !first.Equal(since) {
+			t.Errorf("the cause of a new status holds since %v, want the time of the status: %v", first, since)
+		}
+		for _, same := range []struct{ reason, status, cause string }{
+			{"another count and message", "Down", "2 pods ImagePullBackOff: image a cannot be pulled"},
+			{"another status", "Unhealthy", "1 pod ImagePullBackOff"},
+		} {
+			if got := report(same.status, "ImagePullBackOff", same.cause); !got.Equal(first) {
+				t.Errorf("%s: the cause holds since %v, want %v", same.reason, got, first)
+			}
+		}
+		second := report("Unhealthy", "CrashLoopBackOff", "1 pod CrashLoopBackOff")
+		if !second.After(first) {
+			t.Errorf("another reason holds since %v, want later than %v", second, first)
+		}
+		if got := report("Healthy", "", ""); !got.IsZero() {
+			t.Errorf("no reason holds since %v, want no time", got)
+		}
+		if got := report("Unhealthy", "CrashLoopBackOff", "1 pod CrashLoopBackOff"); !got.After(second) {
+			t.Errorf("a reason that came back holds since %v, want later than %v", got, second)
+		}
+		if _, err := s.Update(t.Context(), resource(t, workload), int64(w.workload.ID), []any{nil, "Down", nil}); err != nil {
+			t.Fatal(err)
+		}
+		if got := causeSinceOf(t, s, w); !got.IsZero() {
+			t.Errorf("after a status of v0, which has no reason, the cause holds since %v, want no time", got)
+		}
+	})
+}
+
+// causeSinceOf returns since when a workload has its reason; the zero time if that is unknown.
+func causeSinceOf(t *testing.T, s *Store, w world) time.Time {
+	t.Helper()
+	detail := readDetail(t, s, w.workload)
+	if detail.Workload.CauseSince == nil {
+		return time.Time{}
+	}
+	return *detail.Workload.CauseSince
+}
+
 func TestApplyStatuses_ClockSetBack_ChangedAtGrows(t *testing.T) {
 	forEachDatabase(t, func(t *testing.T, s *Store) {
 		t.Helper()

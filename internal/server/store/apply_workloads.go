@@ -15,6 +15,8 @@ type workloadState struct {
 	reported      string
 	statusVersion int64
 	since         int64
+	reason        string
+	causeSince    int64
 	treeVersion   int64
 	tree          treeCounts // of the applied tree
 	changedAt     int64
@@ -76,7 +78,7 @@ func (a *applyTx) readWorkloads(ctx context.Context, asked map[instanceKey]bool,
 			}
 		}
 		slices.Sort(ids)
-		text := "SELECT w.id, w.clusteruid, w.said, w.saidversion, w.since, w.treeversion, w.changedat FROM x CROSS JOIN " +
+		text := "SELECT w.id, w.clusteruid, w.said, w.saidversion, w.since, w.reason, w.causesince, w.treeversion, w.changedat FROM x CROSS JOIN " +
 			of.table + " i CROSS JOIN workloads w WHERE i.id = x.id AND i.deletedat IS NULL AND w.type = '" + of.kind +
 			"' AND w.id = x.id AND w.deletedat IS NULL ORDER BY x.id"
 		if lock {
@@ -85,7 +87,7 @@ func (a *applyTx) readWorkloads(ctx context.Context, asked map[instanceKey]bool,
 		err := a.exec(ctx, bulk{text, []column{integers("id", ids, identity)}, len(ids), nil}, func(scan scanner) error {
 			w := workloadState{instanceKey: instanceKey{kind: of.kind}}
 			var cluster sql.NullString
-			err := scan(&w.id, &cluster, &w.reported, &w.statusVersion, &w.since, &w.treeVersion, &w.changedAt)
+			err := scan(&w.id, &cluster, &w.reported, &w.statusVersion, &w.since, &w.reason, &w.causeSince, &w.treeVersion, &w.changedAt)
 			w.cluster = cluster.String
 			a.workloads[w.instanceKey] = &w
 			return err

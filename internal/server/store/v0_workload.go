@@ -36,10 +36,11 @@ func (s *Store) updateWorkload(ctx context.Context, tx *sql.Tx, r *Resource, o R
 		set += `since = CASE WHEN said <> ? THEN ? ELSE since END,
 			reason = CASE WHEN said <> ? THEN '' ELSE reason END,
 			cause = CASE WHEN said <> ? THEN '' ELSE cause END,
+			causesince = CASE WHEN said <> ? THEN 0 ELSE causesince END,
 			said = ?, saidat = ?,
 			status = CASE WHEN silent THEN status ELSE ? END,
 			rank = CASE WHEN silent THEN rank ELSE ? END, `
-		args = append(args, reported, o.UpdatedAt, reported, reported, reported, o.UpdatedAt, status, rank)
+		args = append(args, reported, o.UpdatedAt, reported, reported, reported, reported, o.UpdatedAt, status, rank)
 	}
 	if len(args) == 0 {
 		return nil // no copied field was given

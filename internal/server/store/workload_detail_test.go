@@ -103,15 +103,17 @@ func TestWorkload_ReturnsTree(t *testing.T) {
 		putObject(t, s, instance, "a", nil)
 		putObject(t, s, instance, "old", 5)
 		putObject(t, s, instance, "late", 6)
-		mustExec(t, s, `INSERT INTO definitions (clusteruid, uid, type, id, kind, name, operation, version, at) VALUES
-			('uid-a', 'a', 'WorkloadInstance', 1, 'Pod', 'a', 'ADDED', 1, 1), ('uid-other', 'b', 'WorkloadInstance', 1, 'Pod', 'b', 'ADDED', 1, 1)`)
+		mustExec(t, s, `INSERT INTO definitions (clusteruid, uid, type, id, kind, name, operation, version, at, goneat) VALUES
+			('uid-a', 'a', 'WorkloadInstance', 1, 'Pod', 'a', 'ADDED', 1, 1, NULL), ('uid-other', 'b', 'WorkloadInstance', 1, 'Pod', 'b', 'ADDED', 1, 1, NULL),
+			('uid-a', 'late', 'WorkloadInstance', 1, 'Pod', 'late', 'DELETED', 2, 2, 4)`)
 
 		detail := readDetail(t, s, instance)
 		var got []string
 		for _, object := range detail.Objects {
-			got = append(got, fmt.Sprintf("%s defined=%t gone=%t", object.Object.UID, object.Defined, object.Gone != nil))
+			got = append(got, fmt.Sprintf("%s defined=%t gone=%t deleted=%t", object.Object.UID, object.Defined, object.Gone != nil, object.Deleted != nil))
 		}
-		want := "a defined=true gone=false, b defined=false gone=false, late defined=false gone=true, old defined=false gone=true"
+		want := "a defined=true gone=false deleted=false, b defined=false gone=false deleted=false, " +
+			"late defined=true gone=true deleted=true, old defined=false gone=true deleted=false"
 		if got := strings.Join(got, ", "); got != want || detail.Workload.Instance != instance {
 			t.Errorf("%v has %s; want %s", detail.Workload.Instance, got, want)
 		}

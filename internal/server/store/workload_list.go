@@ -11,7 +11,7 @@ import (
 
 // Sort orders of workloads.
 const (
-	SortWorst   = "worst"   // worst status first, then longest broken; unknown times last
+	SortWorst   = "worst"   // worst status first, then newest; unknown times last
 	SortName    = "name"    // by name
 	SortCluster = "cluster" // by the cluster's name, then by name; workloads without a cluster last
 	SortSince   = "since"   // latest status change first; unknown times last
@@ -95,7 +95,7 @@ const maxListedText = 4096
 // status may be longer than any limit: earlier versions had none for v0.
 func workloadColumns(length int) string {
 	return "w.type, w.id, " + boundedText("w.name") + ", w.clusteruid, w.status, " + cutText("w.said", length) + ", w.reason, " +
-		cutText("w.cause", length) + ", w.since, w.saidat, w.silent, " +
+		cutText("w.cause", length) + ", w.since, w.causesince, w.saidat, w.silent, " +
 		"w.pending, w.rejected, w.dropped, w.changedat, w.deletedat, w.rank, w.namekey, c.name, c.namekey, c.heardat, c.delayseconds, " +
 		"w.treeversion, w.listed, w.listedhealthy, w.pods, w.podshealthy, w.namespaces"
 }
@@ -105,12 +105,13 @@ func scanWorkload(scan scanner) (*workloadRow, error) {
 		row                             workloadRow
 		clusterUID, cluster, clusterKey sql.NullString
 		deletedAt, heardAt              sql.NullInt64
-		since, saidAt, id, changed      int64
+		since, causeSince, saidAt       int64
+		id, changed                     int64
 		delay                           sql.NullFloat64
 		treeVersion                     int64
 		counts                          treeCounts
 	)
-	err := scan(&row.Type, &id, &row.Name, &clusterUID, &row.Status, &row.Said, &row.Reason, &row.Cause, &since, &saidAt, &row.Silent,
+	err := scan(&row.Type, &id, &row.Name, &clusterUID, &row.Status, &row.Said, &row.Reason, &row.Cause, &since, &causeSince, &saidAt, &row.Silent,
 		&row.Pending, &row.Rejected, &row.Dropped, &changed, &deletedAt, &row.rank, &row.nameKey, &cluster, &clusterKey, &heardAt, &delay,
 		&treeVersion, &counts.listed.Total, &counts.listed.Healthy, &counts.pods.Total, &counts.pods.Healthy, &counts.namespaces)
 	if err != nil {
@@ -121,7 +122,7 @@ func scanWorkload(scan scanner) (*workloadRow, error) {
 	}
 	row.ID, row.Changed = threeport.ID(id), threeport.ID(changed)
 	row.ClusterUID, row.ClusterName, row.clusterKey = clusterUID.String, cluster.String, clusterKey.String
-	row.Since, row.SaidAt = optionalTime(nonZeroTime(since)), optionalTime(nonZeroTime(saidAt))
+	row.Since, row.CauseSince, row.SaidAt = optionalTime(nonZeroTime(since)), optionalTime(nonZeroTime(causeSince)), optionalTime(nonZeroTime(saidAt))
 	row.HeardAt, row.DelaySeconds = optionalTime(heardAt), delay.Float64
 	row.deleted = deletedAt.Valid
 	return &row, nil

@@ -40,15 +40,15 @@ func TestWorkloads_FiltersAndSorts(t *testing.T) {
 		query  WorkloadQuery
 		want   string
 	}{
-		{reason: "worst first, then longest broken, unknown times last", query: WorkloadQuery{}, want: "cart Batch desk edge zoo edge api"},
+		{reason: "worst first, then the latest change, unknown times last", query: WorkloadQuery{}, want: "Batch cart desk edge zoo edge api"},
 		{reason: "by lower-case name, without deleted ones", query: WorkloadQuery{Sort: SortName}, want: "api Batch cart desk edge edge zoo"},
 		{
 			reason: "by cluster name, then name, without a cluster last", query: WorkloadQuery{Sort: SortCluster},
 			want: "Batch edge api cart desk edge zoo",
 		},
 		{reason: "latest first, unknown times last", query: WorkloadQuery{Sort: SortSince}, want: "edge edge Batch cart zoo api desk"},
-		{reason: "one status", query: WorkloadQuery{Statuses: []string{"Down"}}, want: "cart Batch desk"},
-		{reason: "some statuses, one twice", query: WorkloadQuery{Statuses: []string{"Healthy", "Down", "Healthy"}}, want: "cart Batch desk api"},
+		{reason: "one status", query: WorkloadQuery{Statuses: []string{"Down"}}, want: "Batch cart desk"},
+		{reason: "some statuses, one twice", query: WorkloadQuery{Statuses: []string{"Healthy", "Down", "Healthy"}}, want: "Batch cart desk api"},
 		{reason: "an unknown status of v0 is Unknown", query: WorkloadQuery{Statuses: []string{"Unknown"}}, want: "zoo"},
 		{reason: "the status of a deleted workload", query: WorkloadQuery{Statuses: []string{"Error"}}},
 		{reason: "a type", query: WorkloadQuery{Types: []string{helm}}, want: "edge"},

@@ -2,9 +2,9 @@ package store
 
 import (
 	"fmt"
-	"math"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/threeport/threeport-agent/internal/threeport"
 )
@@ -64,7 +64,7 @@ func (o order) orderBy() string {
 type workloadPosition struct {
 	Sort string       `json:"sort"`
 	Rank int          `json:"rank,omitempty"`
-	Time int64        `json:"time,omitempty"` // since, in microseconds
+	Time int64        `json:"time,omitempty"` // since, in microseconds; 0 if unknown
 	Name string       `json:"name,omitempty"`
 	Type string       `json:"type"`
 	ID   threeport.ID `json:"id"`
@@ -94,20 +94,22 @@ func (q WorkloadQuery) positionOf(row *workloadRow) workloadPosition {
 	place := workloadPosition{Sort: q.sort(), Type: row.Type, ID: row.ID}
 	switch place.Sort {
 	case SortWorst:
-		place.Rank, place.Time = row.rank, math.MaxInt64
-		if row.Since != nil {
-			place.Time = row.Since.UnixMicro()
-		}
+		place.Rank, place.Time = row.rank, microsOrZero(row.Since)
 	case SortName:
 		place.Name = row.nameKey
 	case SortSince:
-		if row.Since != nil {
-			place.Time = row.Since.UnixMicro()
-		}
+		place.Time = microsOrZero(row.Since)
 	case SortCluster:
 		place.ClusterName, place.Cluster, place.Name = row.clusterKey, row.ClusterUID, row.nameKey
 	}
 	return place
+}
+
+func microsOrZero(t *time.Time) int64 {
+	if t == nil {
+		return 0
+	}
+	return t.UnixMicro()
 }
 
 // values are the values of the order's columns.
@@ -115,7 +117,7 @@ func (p workloadPosition) values() []any {
 	row := []any{p.Type, int64(p.ID)}
 	switch p.Sort {
 	case SortWorst:
-		return append([]any{p.Rank, p.Time}, row...)
+		return append([]any{p.Rank, -p.Time}, row...) // sincekey
 	case SortSince:
 		return append([]any{p.Time}, row...)
 	case SortCluster:

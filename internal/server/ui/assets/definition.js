@@ -4,7 +4,7 @@ import { exact, get } from './api.js';
 import { fill, h, patch } from './dom.js';
 import { diffList } from './difflist.js';
 import { Folded } from './folded.js';
-import { objectKey } from './objects.js';
+import { goneWord, objectKey } from './objects.js';
 import { retryNow, problemText, retry } from './retry.js';
 import { retryButton, skeleton } from './states.js';
 import { badge } from './status.js';
@@ -169,7 +169,7 @@ function facts(o, past) {
   const was = past && !o.gone;
   return [
     h('h2', { id: 'object-title' }, h('span', { class: 'kind' }, isolated(kind)), ' ', isolated(name)),
-    h('div', { class: 'object-health' }, badge(o.health, { past: was }), o.gone ? h('span', {}, 'deleted ', stamp(o.gone)) : o.since && h('span', {}, was ? ['since ', stamp(o.since)] : ['for ', sinceStamp(o.since)]),
+    h('div', { class: 'object-health' }, badge(o.health, { past: was }), o.gone ? h('span', {}, goneWord(o) === 'deleted' ? 'deleted ' : `${goneWord(o)} since `, stamp(o.gone)) : o.since && h('span', {}, was ? ['since ', stamp(o.since)] : ['for ', sinceStamp(o.since)]),
       o.state && o.state !== 'Present' && h('span', { class: 'tag' }, stateWord(o.state, past))),
     (o.cause || o.reason) && h('p', { class: 'object-cause' }, was && 'Last reported cause: ', long(o.cause || o.reason, 400)),
     h('p', { class: 'object-where mono' }, isolated([group, version].filter(Boolean).join('/')), namespace && [' · ', isolated(namespace)], ' · ', o.listed ? 'listed' : 'derived'),
@@ -182,6 +182,7 @@ const MISSING = {
 };
 
 function whyUndefined(o, past) {
+  if (o.gone && goneWord(o) !== 'deleted') return 'The ReplicaSet has no Pods. It may still exist.';
   if (o.gone) return 'The object is deleted. Its definition was removed after its retention time.';
   if (!o.listed) return ['Created by a controller. Only its health is reported. Details: ', h('code', {}, describeCommand(o.object))];
   if (o.state && o.state !== 'Present') return `No definition: ${(MISSING[o.state] ?? ['the object cannot be read', 'the object could not be read'])[Number(past)]}.`;

@@ -62,7 +62,7 @@ const searchTexts = new WeakMap();
 function searchText(row) {
   let text = searchTexts.get(row);
   if (text === undefined) {
-    text = [row.name, known(row.status), row.silent ? 'offline silent' : '', row.cause, row.reason, row.clusterName, row.clusterUID, row.id].join('\n').toLowerCase();
+    text = [row.name, known(row.status), row.silent ? 'offline silent' : '', row.cause, row.reason, ...(row.namespaces ?? []), row.clusterName, row.clusterUID, row.id].join('\n').toLowerCase();
     searchTexts.set(row, text);
   }
   return text;

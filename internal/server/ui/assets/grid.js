@@ -4,12 +4,14 @@ import { h, icon, unseen } from './dom.js';
 import { direction, isLate } from './filters.js';
 import { foldText } from './offline.js';
 import { causes, keyOf, known, pathOf, offlineText, sinceOf, typeName, fallbackCause } from './status.js';
-import { plain, sentence, setIsolated } from './text.js';
+import { many, plain, sentence, setIsolated } from './text.js';
 import { ago, durationText, exactTime } from './time.js';
 import { Windowed } from './windowed.js';
 
+// The order that a heading sorts by, if any, with the name of the cell and of the heading.
 const COLUMNS = [
-  ['worst', 'Status'], ['name', 'Workload'], [null, 'Cause'], ['cluster', 'Cluster'], ['since', 'Since'], ['delay', 'Delay'],
+  ['worst', 'worst', 'Status'], ['name', 'name', 'Workload'], [null, 'pods', 'Pods'], [null, 'cause', 'Cause'],
+  ['cluster', 'cluster', 'Cluster'], ['since', 'since', 'Since'], ['delay', 'delay', 'Delay'],
 ];
 
 /** Grid shows rows. A click on a heading calls sort(column), and one on an item of foldOffline calls fold(item). */
@@ -26,7 +28,7 @@ export class Grid {
 
   constructor({ sort, fold }) {
     this.#fold = fold;
-    const headings = COLUMNS.map(([column, name]) => this.#heading(column, name, sort));
+    const headings = COLUMNS.map(([column, cell, name]) => this.#heading(column, cell, name, sort));
     this.#scroller = h('div', { class: 'grid', role: 'grid', 'aria-label': 'Workloads', 'aria-readonly': 'true', onkeydown: (e) => this.#key(e) },
       h('div', { class: 'grid-head', role: 'rowgroup' }, h('div', { class: 'row', role: 'row', 'aria-rowindex': '1' }, headings)),
       this.#list);
@@ -89,9 +91,9 @@ export class Grid {
     this.#move(key === undefined ? this.#tabStop() : this.#windowed.items.findIndex((item) => keyOf(item) === key));
   }
 
-  #heading(column, name, sort) {
-    if (!column) return h('span', { role: 'columnheader', class: 'cell cell-cause' }, name);
-    const heading = h('span', { role: 'columnheader', class: `cell cell-${column}`, 'aria-sort': 'none' },
+  #heading(column, cell, name, sort) {
+    if (!column) return h('span', { role: 'columnheader', class: `cell cell-${cell}` }, name);
+    const heading = h('span', { role: 'columnheader', class: `cell cell-${cell}`, 'aria-sort': 'none' },
       h('button', { type: 'button', class: 'sort', onclick: () => sort(column) }, name, h('span', { class: 'arrow', 'aria-hidden': 'true' })));
     this.#headings.set(column, heading);
     return heading;
@@ -100,7 +102,7 @@ export class Grid {
   #rowHeight = 0;
   #rowHeightAt = 0;
 
-  // The style sheet defines the height of a row: on a phone it has three lines.
+  // The style sheet defines the height of a row: on a phone it has more lines.
   #height() {
     const width = innerWidth;
     if (width !== this.#rowHeightAt) {
@@ -180,13 +182,16 @@ function makeRow() {
   const parts = {
     shape: icon('Unknown'), word: h('span', { class: 'word' }),
     link: h('a', { class: 'open', tabindex: '-1' }, h('bdi')), tag: h('span', { class: 'tag' }),
-    symptom: h('bdi', { class: 'symptom' }), fault: h('bdi', { class: 'fault' }), cluster: h('bdi'), since: h('time'), delay: h('span'),
+    namespace: h('bdi'), others: h('span', { class: 'others' }), pods: h('span'),
+    fault: h('bdi', { class: 'fault' }), effect: h('bdi', { class: 'effect' }), cluster: h('bdi'), since: h('time'), delay: h('span'),
   };
   parts.name = parts.link.firstChild;
+  parts.namespaces = h('span', { class: 'namespaces' }, unseen('namespace '), parts.namespace, ' ', parts.others);
   const row = h('div', { class: 'row', role: 'row' },
     cell('worst', h('span', { class: 'badge' }, parts.shape, parts.word)),
-    cell('name', parts.link, parts.tag),
-    cell('cause', parts.symptom, parts.fault), cell('cluster', parts.cluster), cell('since', unseen('since '), parts.since), cell('delay', parts.delay));
+    cell('name', h('span', { class: 'named' }, parts.link, parts.tag), parts.namespaces),
+    cell('pods', parts.pods, h('span', { class: 'unit' }, ' Pods')),
+    cell('cause', h('span', { class: 'chain' }, parts.fault, ' ', parts.effect)), cell('cluster', parts.cluster), cell('since', unseen('since '), parts.since), cell('delay', parts.delay));
   parts.badge = parts.shape.parentNode;
   row.parts = parts;
   return row;
@@ -201,6 +206,8 @@ function fillRow({ parts }, item) {
   setIsolated(parts.name, item.name || `${typeName(item.type)} ${item.id}`);
   parts.tag.textContent = item.type === 'HelmWorkloadInstance' ? 'Helm' : '';
   parts.link.title = [plain(item.name), fillCause(parts, item)].filter(Boolean).join('\n');
+  fillNamespaces(parts, item.namespaces ?? []);
+  fillPods(parts.pods, item);
   setIsolated(parts.cluster, item.clusterName || item.clusterUID || '–', 80);
   parts.cluster.title = plain(item.clusterUID);
   const since = sinceOf(item);
@@ -226,14 +233,29 @@ function fillLink(link, item) {
   }
 }
 
-// The symptom and the fault. The returned text has the whole chain, for the tooltip.
-function fillCause({ symptom, fault }, item) {
+// The object at fault, and the way to the listed object, which a small window cuts. The returned text is for the tooltip.
+function fillCause({ fault, effect }, item) {
   const [first, ...rest] = item.folds ? [foldText(item)] : item.silent ? [sentence(offlineText(item))] : causes(item);
   const what = first || fallbackCause(item);
-  setIsolated(symptom, what);
-  setIsolated(fault, rest.length ? `← ${rest.at(-1)}` : '');
-  fault.hidden = !rest.length;
-  return plain([what, ...rest].filter(Boolean).join(' ← ').slice(0, 1000));
+  setIsolated(fault, what);
+  setIsolated(effect, rest.map((link) => `→ ${link}`).join(' '));
+  return plain([what, ...rest].filter(Boolean).join(' → ').slice(0, 1000));
+}
+
+const MAX_NAMESPACES = 10; // that the API names
+
+function fillNamespaces({ namespaces, namespace, others }, names) {
+  namespaces.hidden = names.length === 0;
+  setIsolated(namespace, names[0] ?? '');
+  others.textContent = names.length > 1 ? `+${names.length - 1}${names.length < MAX_NAMESPACES ? '' : ' or more'}` : '';
+  namespaces.title = plain(names.join(', '));
+}
+
+// Agents of v0 report no objects.
+function fillPods(element, { pods, resources }) {
+  element.parentNode.classList.toggle('unknown', !pods);
+  element.textContent = pods ? `${pods.healthy}/${pods.total}` : '';
+  element.title = pods ? [pods, resources].map((of, i) => `${of.healthy} of ${many(of.total, ['Pod', 'listed object'][i])} Healthy`).join('\n') : '';
 }
 
 function fillDelay(element, item) {

@@ -13,6 +13,13 @@ export function objectKey({ object }) {
   return object.uid || [object.group, object.kind, object.namespace, object.name].join('/');
 }
 
+/**
+ * goneWord says what happened to an object that is gone. Trees have no derived ReplicaSets without Pods, whether they exist or not.
+ */
+export function goneWord({ object: { group, kind }, listed }) {
+  return group === 'apps' && kind === 'ReplicaSet' && !listed ? 'unused' : 'deleted';
+}
+
 /** kindsOf writes a number of objects of a kind, such as 2 deleted Pods; `past`: 2 Pods were Healthy. */
 export function kindsOf(n, adjective, kind, past) {
   const plural = kind === 'Endpoints' ? kind : /(s|x|ch|sh)$/i.test(kind) ? `${kind}es` : /[^aeiou]y$/i.test(kind) ? `${kind.slice(0, -1)}ies` : `${kind}s`;
@@ -66,7 +73,7 @@ export function groupSiblings(siblings, parentKey, opened) {
   for (const node of siblings) {
     const { object } = node;
     const similarity = node.children.length ? node.key
-      : [object.object.group, object.object.kind, known(object.health), object.health === 'Healthy' ? '' : object.reason, Boolean(object.gone)].join('\n');
+      : [object.object.group, object.object.kind, known(object.health), object.health === 'Healthy' ? '' : object.reason, object.gone ? goneWord(object) : ''].join('\n');
     groups.set(similarity, [...(groups.get(similarity) ?? []), node]);
   }
   return [...groups].flatMap(([similarity, nodes]) => {

@@ -24,7 +24,7 @@ export function heightOf(lanes) {
 export function lanesOf(events) {
   const lanes = new Map();
   for (const event of events) {
-    if (event.gap || changeOf(event)) continue; // drawn as a gap or as the status
+    if (event.gap || event.lifecycle || changeOf(event)) continue; // drawn across all rows, or as the status
     const key = involvedKey(event);
     let lane = lanes.get(key);
     if (!lane) lanes.set(key, lane = { kind: event.involved.kind, name: event.involved.name, events: [], warned: false, latest: event.at });
@@ -108,24 +108,36 @@ function drawGap(span, { gap }, height) {
 /** drawLane draws the marks of a row, and adds their Events to `marks`. */
 export function drawLane(span, { events }, index, marks) {
   const y = BAND + (index + 0.5) * LANE;
-  const each = (NEAR / span.width) * span.length; // aligned to the clock, so marks stay merged while the span moves
-  const near = new Map();
   const tails = [];
   for (const event of events) {
     if (event.at < span.from || event.from > span.to) continue;
     if (tails.length < 50 && span.x(event.at) - Math.max(0, span.x(event.from)) > NEAR) tails.push(event);
-    if (!span.has(event.at)) continue;
-    const place = Math.floor(event.at / each);
-    const there = near.get(place);
-    if (there) there.push(event); else near.set(place, [event]);
   }
   return s('g', { class: 'lane' },
     tails.map((e) => s('line', { class: e.type === 'Warning' ? 'tail warning' : 'tail', x1: Math.max(0, span.x(e.from)), x2: Math.min(span.width, span.x(e.at)), y1: y, y2: y })),
-    [...near].map(([place, those]) => {
+    merge(span, events).map(({ place, x, those }) => {
       const at = `${place}/${index}`;
       marks.set(at, those);
-      return drawMark(those, at, span.x((place + 0.5) * each), y);
+      return drawMark(those, at, x, y);
     }));
+}
+
+// merge returns the visible Events by place. Places are aligned to the clock, so marks stay merged while the span moves.
+function merge(span, events) {
+  const each = (NEAR / span.width) * span.length;
+  const near = Map.groupBy(events.filter(({ at }) => span.has(at)), ({ at }) => Math.floor(at / each));
+  return [...near].map(([place, those]) => ({ place, x: span.x((place + 0.5) * each), those }));
+}
+
+/** drawLifecycle draws the creations and deletions of objects as lines across all rows, and adds them to `marks`. */
+export function drawLifecycle(span, events, height, marks) {
+  return s('g', {}, merge(span, events.filter(({ lifecycle }) => lifecycle)).map(({ place, x, those }) => {
+    const at = `${place}/lifecycle`;
+    marks.set(at, those);
+    const deleted = those.some(({ lifecycle }) => lifecycle === 'deleted');
+    return s('g', { class: deleted ? 'point lifecycle deleted' : 'point lifecycle', 'data-point': at },
+      s('rect', { class: 'target', x: x - 6, y: 0, width: 12, height: BAND }), s('line', { x1: x, x2: x, y1: 0, y2: height - AXIS }));
+  }));
 }
 
 function drawMark(events, at, x, y) {
@@ -165,6 +177,7 @@ function hatch() {
 export function legend() {
   return h('ul', { class: 'legend', 'aria-hidden': 'true' },
     h('li', {}, icon('normal'), 'Normal'), h('li', { class: 'warning' }, icon('warning'), 'Warning'),
-    h('li', {}, h('span', { class: 'swatch-tail' }), 'repeated since'), h('li', {}, h('span', { class: 'swatch-gap' }), 'Events were dropped'),
+    h('li', {}, h('span', { class: 'swatch-tail' }), 'repeated since'), h('li', {}, h('span', { class: 'swatch-created' }), 'object created'),
+    h('li', {}, h('span', { class: 'swatch-created swatch-deleted' }), 'object deleted'), h('li', {}, h('span', { class: 'swatch-gap' }), 'Events were dropped'),
     h('li', { class: 'hint' }, 'Drag to move; Ctrl and wheel, or pinch, to zoom'));
 }

@@ -44,12 +44,12 @@ export function fallbackCause({ status, reason, since, clusterUID }) {
 }
 
 /**
- * causes is the chain of causes, from a listed object to the object at fault; see docs/health.md. Agents report the object at fault
+ * causes is the chain of causes, from the object at fault to a listed object; see docs/health.md. Agents report the object at fault
  * first, and earlier ones reported it last.
  */
 export function causes({ cause }) {
   const text = cause ?? '';
-  return text.includes(' ← ') ? text.split(' ← ') : text.split(' → ').reverse();
+  return text.includes(' ← ') ? text.split(' ← ').reverse() : text.split(' → ');
 }
 
 /** typeName is the name of a type of workload for people. */

@@ -3,7 +3,7 @@
 
 import { fill, h, later, s } from './dom.js';
 import { Drag } from './drag.js';
-import { NEAR, drawLane, drawRest, heightOf, labels, lanesOf, legend, movePresent, nameMark, statusSpans } from './plot.js';
+import { NEAR, drawLane, drawLifecycle, drawRest, heightOf, labels, lanesOf, legend, movePresent, nameMark, statusSpans } from './plot.js';
 import { many } from './text.js';
 import { clock, now } from './time.js';
 import { DAY, HOUR, LONGEST, MINUTE, SHORTEST, Span, between, fit, last, readLength, recent, writeLength } from './timescale.js';
@@ -114,10 +114,10 @@ export class Timeline {
     }
   }
 
-  // The times of everything that is drawn, with the start of the current status.
-  #times() {
+  // The times of everything that is drawn, with the start of the current status. Creations are often too long ago to be in the span.
+  #times({ lifecycle = false } = {}) {
     const since = Date.parse(this.#workload?.since ?? '');
-    return [...this.#events.map((e) => e.from), ...this.#changes.map((e) => e.at), ...this.#gaps.map((e) => Date.parse(e.gap.first)), ...(since ? [since] : [])];
+    return [...this.#events.filter((e) => lifecycle || !e.lifecycle).map((e) => e.from), ...this.#changes.map((e) => e.at), ...this.#gaps.map((e) => Date.parse(e.gap.first)), ...(since ? [since] : [])];
   }
 
   // The span of a mode that follows the Events.
@@ -136,7 +136,7 @@ export class Timeline {
 
   // The user's choice.
   #set(span) {
-    this.#place(span.within(this.#times().reduce((a, b) => Math.min(a, b), now() - HOUR), now()));
+    this.#place(span.within(this.#times({ lifecycle: true }).reduce((a, b) => Math.min(a, b), now() - HOUR), now()));
     this.#tell();
     this.#drawSoon();
   }
@@ -159,7 +159,7 @@ export class Timeline {
     this.#marks.clear();
     fill(this.#labels, labels(this.#lanes));
     fill(this.#plot, drawRest(span, this.#lanes, statusSpans(this.#changes, this.#workload), this.#gaps),
-      this.#lanes.map((lane, i) => drawLane(span, lane, i, this.#marks)));
+      this.#lanes.map((lane, i) => drawLane(span, lane, i, this.#marks)), drawLifecycle(span, this.#events, height, this.#marks));
     this.#showEvents(between(this.#events, span));
   }
 

@@ -2,7 +2,7 @@
 
 import { fill, h, icon, patch, s } from './dom.js';
 import { NODE, across, down, edge } from './layout.js';
-import { GROUP_PAGE, buildTree, groupSiblings, kindsOf, size } from './objects.js';
+import { GROUP_PAGE, buildTree, goneWord, groupSiblings, kindsOf, size } from './objects.js';
 import { known } from './status.js';
 import { clip, count, many, middle, plain, isolated } from './text.js';
 
@@ -233,14 +233,15 @@ function statusOf({ object, gone, health }) {
 
 const IDLE = { ScaledToZero: 'scaled to 0', NoNodeSelected: 'selects no node' }; // by the reason of a Healthy object
 
-function stateOf({ gone, state, health, reason }, past) {
-  if (gone) return 'deleted';
+function stateOf(object, past) {
+  const { gone, state, health, reason } = object;
+  if (gone) return goneWord(object);
   if (state && state !== 'Present') return stateWord(state, past);
   return !past && health === 'Healthy' && Object.hasOwn(IDLE, reason) ? IDLE[reason] : '';
 }
 
 function drawGroup({ group, health, gone, kind, children }, past) {
-  const label = kindsOf(group.length, gone ? 'deleted' : health, plain(clip(kind, 60)), past && !gone);
+  const label = kindsOf(group.length, gone ? goneWord(group[0].object) : health, plain(clip(kind, 60)), past && !gone);
   const how = children.length ? '(expanded)' : '(grouped)';
   return {
     class: 'group', 'data-status': gone ? 'Gone' : health, 'aria-label': `${label} ${how}`,

@@ -43,16 +43,16 @@ function offline(workload) {
     causeChain(workload));
 }
 
-const ENDS = 6; // links shown at both ends of a long chain, whose last one is at fault
+const ENDS = 6; // links shown at both ends of a long chain: those next to the object at fault, and the last ones up to the listed object
 
 function causeChain(workload) {
   const [, ...links] = causes(workload);
   if (!links.length) return null;
   const item = (why) => h('li', {}, long(why, 400));
   const between = links.slice(ENDS, -ENDS);
-  if (between.length < 2) return h('ol', { class: 'cause-why', 'aria-label': 'Because' }, links.map(item));
+  if (between.length < 2) return h('ol', { class: 'cause-why', 'aria-label': 'Leads to' }, links.map(item));
   const rest = h('li', { class: 'between' }, h('details', {}, h('summary', {}, `${count(between.length)} more`), h('ol', {}, between.map(item))));
-  return h('ol', { class: 'cause-why', 'aria-label': 'Because' }, links.slice(0, ENDS).map(item), rest, links.slice(-ENDS).map(item));
+  return h('ol', { class: 'cause-why', 'aria-label': 'Leads to' }, links.slice(0, ENDS).map(item), rest, links.slice(-ENDS).map(item));
 }
 
 function facts(workload, began) {
@@ -60,7 +60,7 @@ function facts(workload, began) {
   return h('dl', { class: 'facts' },
     workload.silent && fact('Unknown since', workload.heardAt ? stamp(workload.heardAt) : 'unknown'),
     (!workload.silent || workload.said) && fact(workload.silent ? `Was ${known(workload.said)} since` : 'Since', workload.since ? stamp(workload.since) : 'unknown', began && [' (not Healthy since ', stamp(began), ')']),
-    workload.reason && fact(workload.silent ? 'Last reason' : 'Reason', isolated(workload.reason)),
+    workload.reason && fact(workload.silent ? 'Last reason' : 'Reason', isolated(workload.reason), workload.causeSince && [' since ', stamp(workload.causeSince)]),
     fact('Cluster', workload.clusterName || workload.clusterUID ? isolated(workload.clusterName || workload.clusterUID) : 'unknown'),
     fact('Report delay', delay(workload)),
     workload.heardAt && fact('Last report', sinceStamp(workload.heardAt, ' ago')),

@@ -7,6 +7,7 @@ import { EventList } from './eventlist.js';
 import { EventFilter } from './eventfilter.js';
 import { Events, changeOf, notHealthySince } from './events.js';
 import { listAddress } from './home.js';
+import { Lifecycle } from './lifecycle.js';
 import { objectKey } from './objects.js';
 import { retryNow, problemText, isTemporary, retry } from './retry.js';
 import { setParams, reload } from './router.js';
@@ -39,7 +40,7 @@ export class WorkloadPage {
     const shown = this.#shown = {
       main, type, id, path, stop, detail: null, looking: null, object: '', used: '',
       tree: new Tree({ select: (object) => this.#choose(object) }),
-      panel: new ObjectPanel({ choose: (tab) => setParams({ object: shown.object, tab }), back: () => shown.tree.focus() }), events: new Events(`${path}/events`),
+      panel: new ObjectPanel({ choose: (tab) => setParams({ object: shown.object, tab }), back: () => shown.tree.focus() }), events: new Events(`${path}/events`), lifecycle: new Lifecycle(),
     };
     // The panel stays on an object that the user works with, although another one becomes worse.
     for (const use of ['pointerdown', 'focusin', 'wheel']) shown.panel.element.addEventListener(use, () => { shown.used = shown.object; }, { passive: true });
@@ -204,8 +205,8 @@ export class WorkloadPage {
   }
 
   #drawEvents() {
-    const { events, filter, timeline, detail, eventNote } = this.#shown;
-    const all = events.items;
+    const { events, lifecycle, filter, timeline, detail, eventNote } = this.#shown;
+    const all = lifecycle.addTo(events.items, detail.objects);
     filter.offer(all);
     timeline.show({
       events: all.filter(filter.predicate()), workload: detail.workload,

@@ -1,0 +1,93 @@
+package browser
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/threeport/threeport-agent/internal/threeport"
+)
+
+// listedObject reports an object that a workload lists: its tree node, and its definition with the time of its creation.
+func (w *Workload) listedObject(ref threeport.ObjectRef, created time.Time) Operation {
+	w.addListed(ref, "Healthy", "", "")
+	return Operation{Version: 1, OperationReport: threeport.OperationReport{Object: ref, Operation: "ADDED", Definition: definition(map[string]any{
+		"kind": ref.Kind, "metadata": map[string]any{"name": ref.Name, "creationTimestamp": created.UTC().Format(time.RFC3339)},
+	})}}
+}
+
+// The timeline and the list of Events show when listed objects were created and deleted.
+func TestTimeline_ListedObjects_CreationsAndDeletionsAreMarked(t *testing.T) {
+	now := time.Now()
+	w := withStatus("web", status("Healthy", "", "", now, 50*time.Minute))
+	web, settings := object("apps", "Deployment", "web"), object("", "ConfigMap", "settings")
+	created := []Operation{w.listedObject(web, now.Add(-40*time.Minute)), w.listedObject(settings, now.Add(-20*time.Minute))}
+	cluster := newClusterWith("north", w)
+	api, instances := startAPI(t, neverOffline, Fleet{Clusters: []Cluster{cluster}})
+	instance := instances["web"]
+	send := func(reports ...threeport.Report) {
+		t.Helper()
+		if err := SendReports(t.Context(), api.URL, threeport.ReportSet{Agent: cluster.Agent, Reports: reports}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	send(created[0].report(instance), created[1].report(instance))
+
+	tab := openTab(t)
+	const (
+		listed = "[...document.querySelectorAll('.event')].map((e) => ['.reason', '.who'].map((css) => e.querySelector(css).innerText.trim()).join(' ')).join()"
+		lines  = "[...document.querySelectorAll('.plot .lifecycle line')]"
+	)
+	visit(t, tab, api.URL+pathOf(instance)+"?last=1h", workloadShown+" && "+listed+" === 'Created ConfigMap settings,Created Deployment web'")
+	until(t, tab, lines+".length === 2")
+
+	absent := settings
+	absent.UID = ""
+	deletion := Operation{Version: 2, OperationReport: threeport.OperationReport{Object: settings, Operation: "DELETED"}}
+	send(deletion.report(instance), threeport.Report{
+		Instance: instance, Version: threeport.ID(time.Now().UnixMicro()), Tree: &threeport.TreeReport{Objects: []threeport.TreeObject{
+			w.Tree[0], {Object: absent, Listed: true, State: "Absent", Health: "Down", Reason: "Absent"},
+		}},
+	})
+	until(t, tab, listed+" === 'Deleted ConfigMap settings,Created ConfigMap settings,Created Deployment web'")
+	until(t, tab, lines+".length === 3 && document.querySelectorAll('.lifecycle.deleted').length === 1")
+	if !eval[bool](t, tab, lines+`.every((line) => { const plot = document.querySelector('.plot').getBoundingClientRect(), r = line.getBoundingClientRect();
+		return r.left >= plot.left && r.right <= plot.right && r.height >= 30 && r.bottom <= plot.bottom })`) {
+		t.Error("a line is not across the rows of the timeline")
+	}
+	for i, minutes := range []int{0, 20, 40} {
+		at := eval[float64](t, tab, fmt.Sprintf("Date.parse(document.querySelectorAll('.event time')[%d].dateTime)", i))
+		if want := now.Add(-time.Duration(minutes) * time.Minute); time.UnixMilli(int64(at)).Sub(want).Abs() > time.Minute {
+			t.Errorf("item %d is of %s, want %s", i, time.UnixMilli(int64(at)), want)
+		}
+	}
+	click(t, tab, ".lifecycle.deleted .target")
+	until(t, tab, "document.querySelector('.event.picked .reason').innerText === 'Deleted' && document.querySelectorAll('.event.picked').length === 1")
+	visit(t, tab, api.URL+pathOf(instance)+"?last=1h&kind=ConfigMap", lines+".length === 2 && "+listed+" === 'Deleted ConfigMap settings,Created ConfigMap settings'")
+	expectAccessible(t, tab)
+}
+
+// The page shows since when the present reason holds, beside the start of the status.
+func TestWorkloadPage_CauseSince_IsStartOfReason(t *testing.T) {
+	now := time.Now()
+	cluster := newClusterWith("north", withStatus("web", status("Unhealthy", "ImagePullBackOff", "2 pods ImagePullBackOff → Deployment web", now, 20*time.Minute)))
+	api, instances := startAPI(t, neverOffline, Fleet{Clusters: []Cluster{cluster}})
+	tab := openTab(t)
+	const reason = "document.querySelector('.facts [data-key=Reason] dd')"
+	const start = "Date.parse(" + reason + ".querySelector('time').dateTime)"
+	visit(t, tab, api.URL+pathOf(instances["web"]), workloadShown+" && "+reason+".innerText.startsWith('ImagePullBackOff since ')")
+	first := eval[float64](t, tab, start)
+	if want := now.Add(-20 * time.Minute); time.UnixMilli(int64(first)).Sub(want).Abs() > time.Second {
+		t.Errorf("the reason of a new status holds since %s, want the time of the status: %s", time.UnixMilli(int64(first)), want)
+	}
+	sendStatus(t, api, cluster.Agent, instances["web"], status("Unhealthy", "ImagePullBackOff", "1 pod ImagePullBackOff → Deployment web", now, 20*time.Minute))
+	until(t, tab, "document.querySelector('.cause-what').innerText === '1 pod ImagePullBackOff'")
+	if got := eval[float64](t, tab, start); got != first {
+		t.Errorf("with another count the reason holds since %s, want %s", time.UnixMilli(int64(got)), time.UnixMilli(int64(first)))
+	}
+	sendStatus(t, api, cluster.Agent, instances["web"], status("Unhealthy", "CrashLoopBackOff", "1 pod CrashLoopBackOff → Deployment web", now, 20*time.Minute))
+	until(t, tab, reason+".innerText.startsWith('CrashLoopBackOff since ')")
+	if got := eval[float64](t, tab, start); time.UnixMilli(int64(got)).Sub(now) < -time.Minute {
+		t.Errorf("another reason holds since %s, want the time of its report", time.UnixMilli(int64(got)))
+	}
+}
