@@ -20,7 +20,7 @@ type route struct {
 // access has the roles that may use a route, and the way package auth treats its requests. Rates bound a principal and not a
 // route: see [auth.Config]. Which rows an agent may read and write depends on the row: handlers ask package auth.
 type access struct {
-	public bool        // a request needs no principal: see [auth.Config]
+	public bool        // a request needs no principal
 	roles  []auth.Role // besides the administrator, who may use every route
 	kind   auth.RuleKind
 }
@@ -109,11 +109,13 @@ func (h *handlers) routes() []route {
 		// An agent asks for versions to learn what the server has, and has to get 404 for unknown objects.
 		{"GET", "/{objects}/versions", readers, noBody, notFound},
 	}
-	if h.login.SignOn != nil {
-		rows = append(rows,
-			route{"GET", "/login/sso", anyone, noBody, page(h.login.SignOn)},
-			route{"GET", auth.CallbackPath, anyone, noBody, page(h.login.Callback)})
+	signOn, callback := h.login.SignOn, h.login.Callback
+	if signOn == nil {
+		signOn, callback = h.page.NotFound, h.page.NotFound
 	}
+	rows = append(rows,
+		route{"GET", "/login/sso", anyone, noBody, page(signOn)},
+		route{"GET", auth.CallbackPath, anyone, noBody, page(callback)})
 	return append(rows, h.v0.routes()...)
 }
 
@@ -147,9 +149,7 @@ func (v *v0API) routes() (rows []route) {
 // rules are the table as package auth needs it.
 func rules(rows []route) (out []auth.Rule) {
 	for _, r := range rows {
-		if !r.access.public {
-			out = append(out, auth.Rule{Pattern: r.method + " " + r.path, Roles: r.access.roles, Kind: r.access.kind})
-		}
+		out = append(out, auth.Rule{Pattern: r.method + " " + r.path, Public: r.access.public, Roles: r.access.roles, Kind: r.access.kind})
 	}
 	return out
 }

@@ -315,7 +315,6 @@ func TestRoutes_BodyLimits(t *testing.T) {
 	}
 }
 
-// Package auth decides by itself which paths are public: it has to agree with the table.
 func TestRoutes_WithoutCredential(t *testing.T) {
 	url, client, _ := secured(t)
 	client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }

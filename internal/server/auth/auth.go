@@ -107,13 +107,13 @@ func (a *Authenticator) LoginHandlers() LoginHandlers {
 // Middleware authenticates each request, authorizes it by the rules, and passes it to next with its [Principal] in the
 // context.
 func (a *Authenticator) Middleware(rules []Rule, next http.Handler) http.Handler {
-	mux := rulesMux(rules)
+	public, others := rulesMuxes(rules)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if err := cmp.Or(a.checkHost(r), a.checkOrigin(r)); err != nil {
 			a.serveUnauthenticated(w, r, func() { a.writeError(w, r, err) })
 			return
 		}
-		if a.isPublic(r) {
+		if isPublic(public, r) {
 			a.serveUnauthenticated(w, r, func() { next.ServeHTTP(w, r) })
 			return
 		}
@@ -123,7 +123,7 @@ func (a *Authenticator) Middleware(rules []Rule, next http.Handler) http.Handler
 			a.serveUnauthenticated(w, r, func() { a.writeError(w, r, err) })
 			return
 		}
-		a.serveRecorded(w, r, p, ruleFor(mux, r), next)
+		a.serveRecorded(w, r, p, ruleFor(others, r), next)
 	})
 }
 

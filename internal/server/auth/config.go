@@ -6,10 +6,8 @@ import (
 	"fmt"
 	"math"
 	"net/url"
-	"path"
 	"reflect"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/threeport/threeport-agent/internal/server/auth/openid"
@@ -31,10 +29,6 @@ type Config struct {
 	// Trusted reports whether the client certificate of an open connection is still trusted, since the certificate
 	// authorities may change; nil if they never do.
 	Trusted func(*tls.ConnectionState) bool
-
-	// PublicPaths need no credential, in addition to /healthz, /readyz, /login and /logout. A path that ends in a slash
-	// includes everything below it.
-	PublicPaths []string
 
 	// AgentRate limits the requests of each cluster's agents, ViewerRate those of each viewer, and AdminRate those of each
 	// administrator. Agents of v0, whose certificates have the role of CertificateRole, have its rate for each address,
@@ -60,7 +54,6 @@ type Rate struct {
 func DefaultConfig() Config {
 	return Config{
 		Enabled:      true,
-		PublicPaths:  []string{"/page/"},
 		AgentRate:    Rate{PerSecond: 200, Burst: 400},
 		ViewerRate:   Rate{PerSecond: 50, Burst: 200},
 		AdminRate:    Rate{PerSecond: 1000, Burst: 4000},
@@ -79,11 +72,6 @@ func (c Config) Validate() error {
 			c.CertificateRole, RoleViewer, RoleAdmin)
 	default:
 		return fmt.Errorf("certificate role %q: must be %s or %s", c.CertificateRole, RoleViewer, RoleAdmin)
-	}
-	for _, p := range c.PublicPaths {
-		if trimmed := strings.TrimSuffix(p, "/"); len(trimmed) < 2 || path.Clean(trimmed) != trimmed || trimmed[0] != '/' {
-			return fmt.Errorf("public path %q: must be a clean path below /, such as /page/", p)
-		}
 	}
 	for _, r := range []struct {
 		name string

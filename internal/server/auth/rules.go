@@ -14,6 +14,7 @@ import (
 // of report sets the cluster with [Principal.MayReportFor].
 type Rule struct {
 	Pattern string // of [http.ServeMux]
+	Public  bool   // a request needs no credential
 	Roles   []Role // besides administrators
 	Kind    RuleKind
 }
@@ -38,13 +39,18 @@ const (
 // ServeHTTP makes a rule an [http.Handler] for rulesMux. It is never called.
 func (Rule) ServeHTTP(http.ResponseWriter, *http.Request) {}
 
-// rulesMux returns a mux whose handlers are the rules, so that it matches paths exactly as the router does.
-func rulesMux(rules []Rule) *http.ServeMux {
-	mux := http.NewServeMux()
+// rulesMuxes return a mux for the public rules and one for the others. Their handlers are the rules, so that they match paths
+// exactly as the router does. One mux cannot have both "/page/" and "/{objects}/versions".
+func rulesMuxes(rules []Rule) (public, others *http.ServeMux) {
+	public, others = http.NewServeMux(), http.NewServeMux()
 	for _, r := range rules {
-		mux.Handle(r.Pattern, r)
+		if r.Public {
+			public.Handle(r.Pattern, r)
+		} else {
+			others.Handle(r.Pattern, r)
+		}
 	}
-	return mux
+	return public, others
 }
 
 // ruleFor returns the rule of a request. Without one it is the zero rule, which allows administrators only.
@@ -59,22 +65,14 @@ func (r Rule) allows(role Role) bool {
 	return role == RoleAdmin || slices.Contains(r.Roles, role)
 }
 
-// alwaysPublicPaths need no credential, whatever the configuration.
-var alwaysPublicPaths = []string{"/healthz", "/readyz", loginPath, stylePath, logoutPath, signOnPath, CallbackPath}
-
-// isPublic reports whether a request needs no credential. Unclean paths are not public, since handlers may read them
+// isPublic reports whether a request matches a public rule. Unclean paths are not public, since handlers may read them
 // differently.
-func (a *Authenticator) isPublic(r *http.Request) bool {
+func isPublic(public *http.ServeMux, r *http.Request) bool {
 	given := r.URL.Path
 	if r.URL.RawPath != "" || given == "" || path.Clean(given) != strings.TrimSuffix(given, "/") {
 		return false
 	}
-	if slices.Contains(alwaysPublicPaths, given) {
-		return true
-	}
-	return slices.ContainsFunc(a.config.PublicPaths, func(public string) bool {
-		return given == public || strings.HasSuffix(public, "/") && strings.HasPrefix(given, public)
-	})
+	return ruleFor(public, r).Public
 }
 
 // isSafe reports whether a method only reads (RFC 9110, section 9.2.1).

@@ -50,8 +50,14 @@ var grants = []struct {
 	{pattern: "GET /workloads/{type}/{id}", path: "/workloads/WorkloadInstance/7", viewer: true},
 }
 
-// testRules are the rules of grants, with the kinds of the server's routes.
+// testRules are the rules of grants, with the kinds of the server's routes, and the public ones.
 func testRules() (rules []Rule) {
+	for _, pattern := range []string{
+		"GET /healthz", "GET /readyz", "GET /login", "POST /login", "GET /login/style.css", "POST /logout", "GET /login/sso",
+		"GET " + CallbackPath, "GET /page/",
+	} {
+		rules = append(rules, Rule{Pattern: pattern, Public: true})
+	}
 	for _, g := range grants {
 		rule := Rule{Pattern: g.pattern}
 		if g.agent {
@@ -297,15 +303,10 @@ func TestConfigValidate(t *testing.T) {
 	}{
 		{reason: "the default", change: func(*Config) {}},
 		{reason: "no bounds", change: func(c *Config) { c.AgentRate, c.ViewerRate = Rate{}, Rate{} }},
-		{reason: "one public file", change: func(c *Config) { c.PublicPaths = []string{"/robots.txt"} }},
 		{reason: "unknown role", change: func(c *Config) { c.CertificateRole = "root" }, want: "certificate role"},
 		{reason: "no role of certificates", change: func(c *Config) { c.CertificateRole = "" }},
 		{reason: "certificates of viewers", change: func(c *Config) { c.CertificateRole = RoleViewer }},
 		{reason: "an agent of no cluster", change: func(c *Config) { c.CertificateRole = RoleAgent }, want: "certificate role"},
-		{reason: "all public", change: func(c *Config) { c.PublicPaths = []string{"/"} }, want: "public path"},
-		{reason: "a path that is not clean", change: func(c *Config) { c.PublicPaths = []string{"/a/../"} }, want: "public path"},
-		{reason: "no path", change: func(c *Config) { c.PublicPaths = []string{""} }, want: "public path"},
-		{reason: "a relative path", change: func(c *Config) { c.PublicPaths = []string{"assets/"} }, want: "public path"},
 		{reason: "negative rate", change: func(c *Config) { c.AgentRate.PerSecond = -1 }, want: "agent rate"},
 		{reason: "infinite rate", change: func(c *Config) { c.AgentRate.PerSecond = math.Inf(1) }, want: "agent rate"},
 		{reason: "rate is not a number", change: func(c *Config) { c.ViewerRate.PerSecond = math.NaN() }, want: "viewer rate"},
