@@ -46,7 +46,8 @@ const (
 	ConditionHealthy = "Healthy"
 	// ConditionInstanceShared is true while other ThreeportWorkloads have the same instance, and absent otherwise.
 	ConditionInstanceShared = "InstanceShared"
-	// ConditionResourcesShared is true while ThreeportWorkloads of other instances list some of the resources, and absent otherwise.
+	// ConditionResourcesShared is true while ThreeportWorkloads of other instances list some of the resources, and absent
+	// otherwise.
 	ConditionResourcesShared = "ResourcesShared"
 )
 

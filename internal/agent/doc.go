@@ -30,6 +30,7 @@
 //
 // Imports point one way: controller → target ← observe ← informers, assess ← reporter; observe ← outbox ← notify ← resync.
 //
-// On SIGTERM the informers and the reporter end first. The reporter offers the changes that are in its queues. Then the notifier delivers what is in
-// the outbox, for at most --shutdown-timeout. A replica that has lost the lease sends nothing more.
+// On SIGTERM the informers and the reporter end first. The reporter offers the changes that are in its queues. Then the
+// notifier delivers what is in the outbox, for at most --shutdown-timeout. A replica that has lost the lease sends nothing
+// more.
 package agent

@@ -263,8 +263,8 @@ func TestReports_ClusterScopedResource(t *testing.T) {
 	w.ExpectOperation(d, 0, threeport.OperationDeleted)
 }
 
-// Somebody declares a workload with IDs that the control plane does not know. Nothing is called delivered, and the reports follow when
-// the IDs are corrected.
+// Somebody declares a workload with IDs that the control plane does not know. Nothing is called delivered, and the reports
+// follow when the IDs are corrected.
 func TestWorkload_WrongIDs_AreShownAndHeal(t *testing.T) {
 	t.Parallel()
 	for name, flags := range map[string][]string{"report sets": nil, "v0": {"--report-sets=false"}} {

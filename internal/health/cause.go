@@ -79,8 +79,8 @@ type CauseGroup struct {
 	Since time.Time
 }
 
-// causeSeparator separates a cause from its effect in a message. The root cause is first, because narrow tables cut off the end of a
-// text.
+// causeSeparator separates a cause from its effect in a message. The root cause is first, because narrow tables cut off the
+// end of a text.
 const causeSeparator = " → "
 
 // Length limits for the parts of a cause in a message, in bytes.

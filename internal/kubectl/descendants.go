@@ -46,7 +46,8 @@ func (g *objectReader) scanLabel(ctx context.Context, wl *v1alpha1.ThreeportWork
 	return g.scanEach(ctx, places, metav1.ListOptions{LabelSelector: label + "=" + strconv.FormatInt(wl.Spec.WorkloadInstanceID, 10)})
 }
 
-// dropIgnored removes the objects in namespaces where the label of a workload does not count, and notes their number and some names.
+// dropIgnored removes the objects in namespaces where the label of a workload does not count, and notes their number and some
+// names.
 func (g *objectReader) dropIgnored(
 	wl *v1alpha1.ThreeportWorkload, listed []listedResource, labelled []objectMetadata,
 ) []objectMetadata {

@@ -71,8 +71,8 @@ func stateOf(lease coordinationv1.LeaseSpec) (s leaseState) {
 	return s
 }
 
-// notReportingSince returns since when no agent vouches for the status of a workload; zero if one does. An agent of an earlier version
-// does not confirm statuses, so nothing is known of it.
+// notReportingSince returns since when no agent vouches for the status of a workload; zero if one does. An agent of an
+// earlier version does not confirm statuses, so nothing is known of it.
 func (l leases) notReportingSince(wl *v1alpha1.ThreeportWorkload, now time.Time) time.Time {
 	confirmed := wl.Status.ConfirmedAt
 	if confirmed == nil {

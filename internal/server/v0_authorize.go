@@ -53,8 +53,8 @@ func (v *v0API) authorize(ctx context.Context, r *store.Resource, set []any, row
 }
 
 // authorizeList refuses a list before it is read, unless the agent may access every row of it: the total and the rows of
-// other pages would reveal them. So an agent lists by an instance or a resource, or asks for one Event by its UID. A list by the UID
-// of a foreign Event is empty, as if the Event did not exist: a refusal would reveal that it does.
+// other pages would reveal them. So an agent lists by an instance or a resource, or asks for one Event by its UID. A list by
+// the UID of a foreign Event is empty, as if the Event did not exist: a refusal would reveal that it does.
 func (v *v0API) authorizeList(ctx context.Context, r *store.Resource, selection *store.Selection) error {
 	if auth.PrincipalFrom(ctx).Role != auth.RoleAgent {
 		return nil

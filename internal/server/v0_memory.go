@@ -34,8 +34,9 @@ const (
 	v0LongListsPerRole = v0LongLists - 1
 )
 
-// A search reads texts of many rows, for up to the search timeout of the store. It needs one of searchSlots, so that searches leave a
-// connection of the database and a processor to other readers. A sender has one at a time, and a role leaves one to the others.
+// A search reads texts of many rows, for up to the search timeout of the store. It needs one of searchSlots, so that searches
+// leave a connection of the database and a processor to other readers. A sender has one at a time, and a role leaves one to
+// the others.
 const (
 	searchSlots        = 3
 	searchSlotsPerRole = searchSlots - 1

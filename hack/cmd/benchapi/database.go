@@ -21,8 +21,8 @@ type database struct {
 	sql           *sql.DB
 	dialect       dialect
 	stop          func() error
-	// runMaintenance runs the maintenance that a long-running database has already done, and waits for the disk. Otherwise the first
-	// measured requests would wait for it.
+	// runMaintenance runs the maintenance that a long-running database has already done, and waits for the disk. Otherwise
+	// the first measured requests would wait for it.
 	runMaintenance func(context.Context) error
 	// bytes returns its size on disk.
 	bytes func(context.Context) (int64, error)

@@ -46,7 +46,8 @@ spec:
 	return upstream.Workload{Name: name, Type: v1alpha1.WorkloadTypeInstance, Objects: objects}, err
 }
 
-// createWorkloads registers workloads and creates their objects without the ThreeportWorkloads, and waits until their pods are ready.
+// createWorkloads registers workloads and creates their objects without the ThreeportWorkloads, and waits until their pods
+// are ready.
 func (s *stack) createWorkloads(ctx context.Context, from, to, pods int) ([]upstream.Deployed, error) {
 	out := make([]upstream.Deployed, to-from)
 	group, ctx := errgroup.WithContext(ctx)

@@ -146,8 +146,8 @@ func (r *recorder) runOnce(ctx context.Context, s scenario.Scenario, attempt int
 	return files, err
 }
 
-// overloadMessages are messages of Events of an overloaded kubelet whose caches time out after a second. The workload is not affected, but
-// another run would not have these Events.
+// overloadMessages are messages of Events of an overloaded kubelet whose caches time out after a second. The workload is not
+// affected, but another run would not have these Events.
 var overloadMessages = []string{"failed to sync secret cache", "failed to sync configmap cache"}
 
 func checkOverload(at recording.Snapshot) error {

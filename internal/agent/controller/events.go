@@ -21,8 +21,8 @@ import (
 // maxNoteBytes limits the note of an Event before the ellipsis: the API server allows 1,024 bytes.
 const maxNoteBytes = 1024 - len("…")
 
-// recordEvents writes Kubernetes Events about the changes that a stored status has made. If the process ends between the two writes,
-// the Event is missing.
+// recordEvents writes Kubernetes Events about the changes that a stored status has made. If the process ends between the two
+// writes, the Event is missing.
 func (r *Reconciler) recordEvents(ctx context.Context, wl *v1alpha1.ThreeportWorkload, before v1alpha1.ThreeportWorkloadStatus) {
 	r.recordHealthEvent(ctx, wl, before.Health)
 	r.recordDeliveryEvent(ctx, wl, before.Conditions)
@@ -48,8 +48,8 @@ func (r *Reconciler) recordHealthEvent(ctx context.Context, wl *v1alpha1.Threepo
 	r.recordEvent(ctx, wl, eventsv1.Event{Type: eventType, Reason: s.Health, Action: "Assess", Note: note})
 }
 
-// recordDeliveryEvent writes an Event if the control plane begins or ceases to refuse reports. Pending reports are no change: they may
-// still be refused.
+// recordDeliveryEvent writes an Event if the control plane begins or ceases to refuse reports. Pending reports are no change:
+// they may still be refused.
 func (r *Reconciler) recordDeliveryEvent(ctx context.Context, wl *v1alpha1.ThreeportWorkload, before []metav1.Condition) {
 	after := meta.FindStatusCondition(wl.Status.Conditions, v1alpha1.ConditionDelivered)
 	if after == nil || !r.isNewAnswer(wl.Name, meta.FindStatusCondition(before, v1alpha1.ConditionDelivered), after) {
@@ -62,7 +62,8 @@ func (r *Reconciler) recordDeliveryEvent(ctx context.Context, wl *v1alpha1.Three
 	r.recordEvent(ctx, wl, eventsv1.Event{Type: eventType, Reason: after.Reason, Action: "Deliver", Note: after.Message})
 }
 
-// isNewAnswer records the reason of the condition Delivered, and reports whether it differs from the last one. Pending does not count.
+// isNewAnswer records the reason of the condition Delivered, and reports whether it differs from the last one. Pending does
+// not count.
 func (r *Reconciler) isNewAnswer(workload string, before, after *metav1.Condition) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -78,8 +79,9 @@ func (r *Reconciler) isNewAnswer(workload string, before, after *metav1.Conditio
 	return last != after.Reason
 }
 
-// recordEvent completes an Event about a ThreeportWorkload and writes it. A failure is logged, and the first one only if the agent may not
-// write Events: an earlier ClusterRole does not permit it. The recorder of client-go would log an error for each Event.
+// recordEvent completes an Event about a ThreeportWorkload and writes it. A failure is logged, and the first one only if the
+// agent may not write Events: an earlier ClusterRole does not permit it. The recorder of client-go would log an error for
+// each Event.
 func (r *Reconciler) recordEvent(ctx context.Context, wl *v1alpha1.ThreeportWorkload, ev eventsv1.Event) {
 	const controllerName = "threeport-agent"
 	host, _ := os.Hostname() // only for people

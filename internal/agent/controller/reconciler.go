@@ -102,7 +102,8 @@ func (r *Reconciler) SetLease(lease v1alpha1.LeaseReference) { r.lease = &lease 
 // workingLimit is the longest time between two reconciles. A workload is reconciled after [resyncInterval] without a change.
 const workingLimit = 2 * time.Minute
 
-// Working returns an error if statuses are not kept up to date: there are workloads, and none was reconciled successfully for too long.
+// Working returns an error if statuses are not kept up to date: there are workloads, and none was reconciled successfully for
+// too long.
 func (r *Reconciler) Working() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()

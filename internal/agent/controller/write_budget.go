@@ -36,8 +36,8 @@ const (
 	confirmSpread   = 2 * time.Minute
 )
 
-// confirmationWait returns how long an unchanged status need not be written again. Workloads have different intervals, because after
-// a start their writes come together.
+// confirmationWait returns how long an unchanged status need not be written again. Workloads have different intervals,
+// because after a start their writes come together.
 func (r *Reconciler) confirmationWait(wl *v1alpha1.ThreeportWorkload) time.Duration {
 	r.mu.Lock()
 	last := r.writesOf(wl.Name).ownWrite

@@ -12,8 +12,8 @@ import (
 	"github.com/threeport/threeport-agent/internal/agent/target"
 )
 
-// Limits of the texts of a cached Event, in bytes. The API server bounds neither the message nor the other fields of an Event of the
-// core group, except for the size of the whole object, 1.5 MiB.
+// Limits of the texts of a cached Event, in bytes. The API server bounds neither the message nor the other fields of an Event
+// of the core group, except for the size of the whole object, 1.5 MiB.
 const (
 	maxCachedMessage = 1 << 10
 	maxCachedReason  = 128 // the limit of events.k8s.io

@@ -62,9 +62,9 @@ type mapping struct {
 	watchable  bool // it supports list and watch
 }
 
-// NewClients returns clients that share one connection pool and, except for look-ups of owners, one rate limit. A half-open connection is closed within 45
-// seconds: client-go pings an HTTP/2 connection after 30 seconds of silence, and waits 15 seconds for the answer. Secrets
-// use connections of their own, see [secretsTimeout].
+// NewClients returns clients that share one connection pool and, except for look-ups of owners, one rate limit. A half-open
+// connection is closed within 45 seconds: client-go pings an HTTP/2 connection after 30 seconds of silence, and waits 15
+// seconds for the answer. Secrets use connections of their own, see [secretsTimeout].
 func NewClients(config *rest.Config) (*Clients, error) {
 	httpClient, err := rest.HTTPClientFor(config)
 	if err != nil {

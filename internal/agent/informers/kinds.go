@@ -26,7 +26,7 @@ func IsBaseKind(kind schema.GroupKind) bool {
 	return slices.ContainsFunc(baseKinds, func(gvk schema.GroupVersionKind) bool { return gvk.GroupKind() == kind })
 }
 
-// kinds holds a kind watcher for each wanted kind. Its methods start, stop and dropStopped are called by one goroutine.
+// kinds holds a kind watcher for each wanted kind. One goroutine calls reconcile, stop and dropStopped.
 type kinds struct {
 	env     *kindEnv
 	running sync.WaitGroup

@@ -14,8 +14,8 @@ import (
 	"github.com/threeport/threeport-agent/internal/agent/target"
 )
 
-// fakeAPI serves every kind, and permits all but the denied one. Its informers have synced from the start. An informer of a kind whose release is
-// blocked does not stop until it is unblocked.
+// fakeAPI serves every kind, and permits all but the denied one. Its informers have synced from the start. An informer of a
+// kind whose release is blocked does not stop until it is unblocked.
 type fakeAPI struct {
 	mu       sync.Mutex
 	denied   string         // a kind without permission

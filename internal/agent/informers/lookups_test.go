@@ -30,7 +30,8 @@ func (ignore) EventChanged(*corev1.Event, bool)      {}
 func (ignore) EventDeleted(types.UID, *corev1.Event) {}
 func (ignore) EventsListed()                         {}
 
-// newEmptyCluster returns informers of an API server without objects, and a channel with an element for each look-up of a ConfigMap.
+// newEmptyCluster returns informers of an API server without objects, and a channel with an element for each look-up of a
+// ConfigMap.
 func newEmptyCluster(t *testing.T) (*Informers, <-chan struct{}) {
 	t.Helper()
 	read := make(chan struct{}, 10_000)

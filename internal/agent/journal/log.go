@@ -34,8 +34,9 @@ func newLogFile(path string, file *os.File) *logFile {
 	}
 }
 
-// openLog opens and locks a file, checks all of it, and puts its records into loaded, unless that is nil. The caller may
-// know that more of the file is on disk than the header says. openLog writes nothing. The error is [ErrInUse], errBbolt, errDamaged or of the system.
+// openLog opens and locks a file, checks all of it, and puts its records into loaded, unless that is nil. The caller may know
+// that more of the file is on disk than the header says. openLog writes nothing. The error is [ErrInUse], errBbolt,
+// errDamaged or of the system.
 func openLog(path string, loaded tables, synced int64) (*logFile, error) {
 	file, err := os.OpenFile(path, os.O_RDWR, 0) //nolint:gosec // the user names the directory
 	if err != nil {

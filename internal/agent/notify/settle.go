@@ -76,8 +76,8 @@ func (n *Notifier) settle(ctx context.Context, item outbox.Item, result Result) 
 	}
 }
 
-// notFound settles an item without a row. A row that was removed does not come back. A row that never was may be created later, or the
-// ID in the ThreeportWorkload is wrong.
+// notFound settles an item without a row. A row that was removed does not come back. A row that never was may be created
+// later, or the ID in the ThreeportWorkload is wrong.
 func (n *Notifier) notFound(item outbox.Item, err error) {
 	row := rowOf(item.Report)
 	if n.outbox.HadRow(item) {

@@ -46,7 +46,7 @@ func (a *V0Sender) operation(ctx context.Context, op observe.Operation, known bo
 func (a *V0Sender) event(ctx context.Context, ev observe.Event, item outbox.Item) (outbox.Receipt, error) {
 	receipt := item.Receipt
 	// An Event that was accepted in a set has a row, but its ID is not known.
-	unsure := item.Attempt > 1 || ev.Preexisting || receipt.Accepted
+	unsure := item.Attempt > 1 || ev.MayHaveRow || receipt.Accepted
 	if receipt.RowID != 0 {
 		err := a.client.UpdateWorkloadEvent(ctx, receipt.RowID, EventUpdate(ev, receipt))
 		if threeport.KindOf(err) != threeport.KindNotFound {

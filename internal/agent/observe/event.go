@@ -42,8 +42,8 @@ type Event struct {
 	Count     int64     `json:",omitzero"`
 	// Dropped is set in an Event about dropped Events.
 	Dropped *DroppedRange `json:",omitempty"`
-	// Preexisting is true if the Event existed before this process watched, so that another one may have reported it.
-	Preexisting bool
+	// MayHaveRow is true if another process may have created the Event's row. The JSON name is that of existing state files.
+	MayHaveRow bool `json:"Preexisting"`
 	// Synthetic is true for an Event that the agent made. Its ResourceVersion is a digest, which has no order.
 	Synthetic bool `json:",omitempty"`
 }
@@ -80,7 +80,7 @@ func NewEvent(ev *corev1.Event, attribution target.Attribution) Event {
 func (e Event) WithOwnRow() Event {
 	e.Source = e.UID
 	e.UID = types.UID(fmt.Sprintf("%s/%s", e.Source, instanceKey(e.Workload)))
-	e.Preexisting = true // an earlier process may have created the row
+	e.MayHaveRow = true // an earlier process may have created the row
 	return e
 }
 
@@ -139,9 +139,10 @@ func InvolvedObject(ev *corev1.Event) target.Identity {
 	}
 }
 
-// InNamespaceOfObject reports whether an Event is in the namespace of its involved object, or for a cluster-scoped one in default or
-// kube-system. The API server requires this only of Events without an eventTime (k8s.io/kubernetes/pkg/apis/core/validation,
-// legacyValidateEvent). So a user who may create Events in one namespace can name an object of another one.
+// InNamespaceOfObject reports whether an Event is in the namespace of its involved object, or for a cluster-scoped one in
+// default or kube-system. The API server requires this only of Events without an eventTime
+// (k8s.io/kubernetes/pkg/apis/core/validation, legacyValidateEvent). So a user who may create Events in one namespace can
+// name an object of another one.
 func InNamespaceOfObject(ev *corev1.Event) bool {
 	if namespace := ev.InvolvedObject.Namespace; namespace != "" {
 		return ev.Namespace == namespace

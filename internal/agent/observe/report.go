@@ -1,6 +1,7 @@
 // Package observe has the reports that the reporter makes: an [Operation] of an object, an [Event] of the cluster, the
-// [Status] of a workload, and the [Tree] of its objects. [Trim] and the redaction rules decide which parts of an object may leave the cluster. The
-// package is pure: no I/O, no clock, no goroutine. Reports are values; their slices and objects must not be changed.
+// [Status] of a workload, and the [Tree] of its objects. [Trim] and the redaction rules decide which parts of an object may
+// leave the cluster. The package is pure: no I/O, no clock, no goroutine. Reports are values; their slices and objects must
+// not be changed.
 package observe
 
 import (

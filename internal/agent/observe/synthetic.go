@@ -166,6 +166,6 @@ func syntheticEvent(ev Event) Event {
 	h := fnv.New64a()
 	_, _ = fmt.Fprintf(h, "%s\n%s\n%s\n%d", ev.Type, ev.Reason, ev.Message, ev.Time.UnixNano())
 	ev.ResourceVersion = strconv.FormatUint(h.Sum64(), 36)
-	ev.Preexisting, ev.Synthetic = true, true
+	ev.MayHaveRow, ev.Synthetic = true, true
 	return ev
 }

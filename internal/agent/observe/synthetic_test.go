@@ -147,7 +147,7 @@ func TestNewTermination(t *testing.T) {
 			got := NewTermination(pod, c.end, attribution)
 			c.want.Workload, c.want.ResourceID, c.want.Involved = attribution.Instance, 8, pod.Ref
 			c.want.InvolvedUID, c.want.InvolvedVersion = "u", "v1"
-			c.want.Type, c.want.Time, c.want.Preexisting, c.want.Synthetic, c.want.ResourceVersion = "Warning", at, true, true, got.ResourceVersion
+			c.want.Type, c.want.Time, c.want.MayHaveRow, c.want.Synthetic, c.want.ResourceVersion = "Warning", at, true, true, got.ResourceVersion
 			if got != c.want {
 				t.Errorf("it is\n%+v, want\n%+v", got, c.want)
 			}
@@ -201,7 +201,7 @@ func TestNewTransition(t *testing.T) {
 			instance := target.Instance{Type: target.HelmWorkloadInstance, ID: 7}
 			got := NewTransition(ref, instance, c.change)
 			c.want.InvolvedUID = "cr"
-			c.want.Workload, c.want.Involved, c.want.Time, c.want.Preexisting, c.want.Synthetic, c.want.ResourceVersion = instance, ref, at.UTC(), true, true, got.ResourceVersion
+			c.want.Workload, c.want.Involved, c.want.Time, c.want.MayHaveRow, c.want.Synthetic, c.want.ResourceVersion = instance, ref, at.UTC(), true, true, got.ResourceVersion
 			if got != c.want {
 				t.Errorf("it is\n%+v, want\n%+v", got, c.want)
 			}

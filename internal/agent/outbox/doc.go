@@ -3,10 +3,10 @@
 //
 // The reporter offers reports ([Outbox.Offer]). An offered version that is pending or accepted already changes nothing. The
 // notifier takes reports ([Outbox.NextBatch]) and settles each item exactly once: [Outbox.Ack], [Outbox.AckNotFound],
-// [Outbox.Reject], [Outbox.Nack], [Outbox.Defer] or [Outbox.Requeue]. The keys with one ordering key are a group, and groups
-// are independent of each other. At most one item of a group is in flight, and items of a group are taken in the order in
-// which their keys came up. The receipt and version of an accepted report are kept until [Outbox.ForgetExcept], so that a
-// repeat of an Event updates its row.
+// [Outbox.Reject], [Outbox.Refuse], [Outbox.Nack], [Outbox.Defer] or [Outbox.Requeue]. The keys with one ordering key are a
+// group, and groups are independent of each other. At most one item of a group is in flight, and items of a group are taken
+// in the order in which their keys came up. The receipt and version of an accepted report are kept until
+// [Outbox.ForgetExcept], so that a repeat of an Event updates its row.
 //
 // # Parts
 //

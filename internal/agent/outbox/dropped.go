@@ -57,9 +57,9 @@ func (d droppedRange) report() observe.Event {
 		Message: fmt.Sprintf("%d Events (%d Normal, %d Warning) that happened between %s and %s were dropped, because the "+
 			"agent could not deliver them and may keep no more: see --state-max-bytes",
 			d.total(), d.Normal, d.Warning, d.First.UTC().Format(time.RFC3339), d.Last.UTC().Format(time.RFC3339)),
-		Time:        d.Dropped,
-		Dropped:     &observe.DroppedRange{Normal: d.Normal, Warning: d.Warning, First: d.First, Last: d.Last},
-		Preexisting: true, // a process without the records begins the same range with the same Event
+		Time:       d.Dropped,
+		Dropped:    &observe.DroppedRange{Normal: d.Normal, Warning: d.Warning, First: d.First, Last: d.Last},
+		MayHaveRow: true, // a process without the records begins the same range with the same Event
 	}
 }
 

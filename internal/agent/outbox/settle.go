@@ -39,8 +39,8 @@ func (o *Outbox) Ack(item Item, receipt Receipt) {
 	o.gc(e)
 }
 
-// AckNotFound settles an item whose row no longer exists. The report and the receipt are dropped. A row that the control plane never
-// had is no reason to drop a report: see [Outbox.HadRow].
+// AckNotFound settles an item whose row no longer exists. The report and the receipt are dropped. A row that the control
+// plane never had is no reason to drop a report: see [Outbox.HadRow].
 func (o *Outbox) AckNotFound(item Item) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -79,9 +79,9 @@ func (o *Outbox) Nack(item Item, f Failure) {
 	o.requeueFailed(e, f.Cause, o.breaker.fail(e.key, &e.retry, item.Probe, f))
 }
 
-// Refuse settles an item that the control plane refuses until somebody changes something there. It has to be sent again after a wait
-// of its own. The control plane has answered, so this is no failure of the delivery, and no other instance waits. It returns true if
-// no other pending report of the instance has this refusal.
+// Refuse settles an item that the control plane refuses until somebody changes something there. It has to be sent again after
+// a wait of its own. The control plane has answered, so this is no failure of the delivery, and no other instance waits. It
+// returns true if no other pending report of the instance has this refusal.
 func (o *Outbox) Refuse(item Item, refusal target.Refusal, cause error) (first bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

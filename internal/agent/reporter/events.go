@@ -77,7 +77,7 @@ func (r *eventReporter) reports(name types.NamespacedName, ev *corev1.Event, ini
 	preexisting := r.notes.isPreexisting(ev.UID)
 	return eachInstance(r.sink, r.attributions(name, ev), func(attribution target.Attribution) observe.Event {
 		report := observe.NewEvent(ev, attribution)
-		report.Preexisting = preexisting
+		report.MayHaveRow = preexisting
 		return report
 	})
 }

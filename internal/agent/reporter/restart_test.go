@@ -150,8 +150,8 @@ func TestReporter_PreexistingEvents_AreMarked(t *testing.T) {
 	w.create(event("After", conf))
 	w.expectEvent("After", wl.Resources[0])
 	for reason, want := range map[string]bool{"Before": true, "After": false} {
-		if ev := w.sink.events(reason)[0]; ev.Preexisting != want {
-			t.Errorf("the Event %s is preexisting: %t, want %t", reason, ev.Preexisting, want)
+		if ev := w.sink.events(reason)[0]; ev.MayHaveRow != want {
+			t.Errorf("the Event %s is preexisting: %t, want %t", reason, ev.MayHaveRow, want)
 		}
 	}
 }

@@ -82,7 +82,7 @@ func TestReporter_ContainerTerminations_OfferedOnce(t *testing.T) {
 		Involved: target.Ref{Kind: "Pod", Namespace: w.namespace, Name: "web-1"}, Type: "Warning", Reason: "OOMKilled",
 		InvolvedUID: p.GetUID(), InvolvedVersion: "v1",
 		Message: "Pod web-1: container app ended with exit code 137 (OOMKilled): it needed more memory than it may have",
-		Time:    endedAt(1), Preexisting: true, Synthetic: true,
+		Time:    endedAt(1), MayHaveRow: true, Synthetic: true,
 	}
 	if got != want {
 		t.Errorf("offered is\n%+v, want\n%+v", got, want)

@@ -186,7 +186,7 @@ func (c *comparison) event(ctx context.Context, ev observe.Event, rows eventRows
 		}
 		row, found = rows.row(ev.UID, receipt.RowID)
 	}
-	ev.Preexisting = true // a row may be created before the repair is sent
+	ev.MayHaveRow = true // a row may be created before the repair is sent
 	if found {
 		receipt.RowID = *row.ID
 		c.add(ev, state, receipt, notify.EventChanges(ev, receipt, row))

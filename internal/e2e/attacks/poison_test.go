@@ -56,7 +56,8 @@ func TestMemory_ViewersDoNotReadAnswers(t *testing.T) {
 			}
 			return fmt.Sprintf("repeat('%s', %d)", piece, size)
 		}
-		// A tree of the largest size that an agent can report in 16 MiB, Events whose text is six times as long in JSON, and an object.
+		// A tree of the largest size that an agent can report in 16 MiB, Events whose text is six times as long in JSON, and
+		// an object.
 		a.exec(fmt.Sprintf(`WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 20000)
 			INSERT INTO objects (type, id, key, clusteruid, uid, kind, name, health, since, cause)
 			SELECT 'WorkloadInstance', %d, 'pod-' || i, '%s', 'pod-' || i, 'Pod', 'web-' || i, 'Healthy', 1, %s FROM n`, a.foreign.instance, foreignCluster, longText("x", 500)))

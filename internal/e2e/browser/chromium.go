@@ -90,8 +90,8 @@ func (c *Chromium) Open() (*Tab, error) {
 // Close closes the tab.
 func (t *Tab) Close() { t.close() }
 
-// recordProblem records problems of a page: exceptions, errors on the console (including violations of the Content-Security-Policy), and
-// dialogs.
+// recordProblem records problems of a page: exceptions, errors on the console (including violations of the
+// Content-Security-Policy), and dialogs.
 func (t *Tab) recordProblem(event any) {
 	switch e := event.(type) {
 	case *log.EventEntryAdded:

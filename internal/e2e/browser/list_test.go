@@ -103,7 +103,8 @@ func TestWorkloadPage_NeverReported_IsUnknown(t *testing.T) {
 	until(t, tab, "document.querySelector('.cause-what').innerText === 'No agent has reported this workload yet.'")
 }
 
-// connectionSays returns the condition that the bar shows a state of the connection, with a meaning for pointers and screen readers.
+// connectionSays returns the condition that the bar shows a state of the connection, with a meaning for pointers and screen
+// readers.
 func connectionSays(word, meaning string) string {
 	return fmt.Sprintf("(({ innerText, title, ariaLabel }) => innerText === %[1]s && title === %[2]s && ariaLabel === %[1]s + '. ' + %[2]s)(document.querySelector('#live'))", quote(word), quote(meaning))
 }

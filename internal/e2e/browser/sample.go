@@ -52,8 +52,8 @@ var samplePods = map[string]struct {
 	"mailer":       {"batch", "CronJob", 0, 0},
 }
 
-// addSampleTree adds a listed object with its Pods, unless the workload has a tree. The agent does not see an object of a kind that is
-// not installed.
+// addSampleTree adds a listed object with its Pods, unless the workload has a tree. The agent does not see an object of a
+// kind that is not installed.
 func (w *Workload) addSampleTree() {
 	if len(w.Tree) > 0 || w.Status.Reason == "KindNotInstalled" {
 		return

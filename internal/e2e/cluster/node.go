@@ -246,8 +246,9 @@ imageGCHighThresholdPercent: 100
 
 // containerdConfig is containerd's configuration (version 2: containerd 1.3 to 2.x).
 //
-// restrict_oom_score_adj: without the capability SYS_RESOURCE no process may lower its score, and the sandboxes'
-// is below ours. disable_apparmor: a profile would stay loaded in the kernel. The registry's folder is empty, so that the only registries are those that images name.
+// restrict_oom_score_adj: without the capability SYS_RESOURCE no process may lower its score, and the sandboxes' is below
+// ours. disable_apparmor: a profile would stay loaded in the kernel. The registry's folder is empty, so that the only
+// registries are those that images name.
 func (c *Cluster) containerdConfig() string {
 	return fmt.Sprintf(`version = 2
 root = "/var/lib/containerd"

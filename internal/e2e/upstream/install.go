@@ -17,8 +17,8 @@ const AggregateLabel = "rbac.threeport.io/aggregate-to-agent"
 var agentRoles = []string{"role.yaml", "built_in_kinds_role.yaml", "workloads_role.yaml"}
 
 // Install creates the generated CRD, the admission policy and the agent's ClusterRoles from config/ below the module's root,
-// and binds each role to a user. So the user has the permissions of config/default, also in a cluster without the controller that aggregates roles.
-// Objects that exist already are not changed.
+// and binds each role to a user. So the user has the permissions of config/default, also in a cluster without the controller
+// that aggregates roles. Objects that exist already are not changed.
 func (u *Upstream) Install(ctx context.Context, root, user string) error {
 	files, err := filepath.Glob(filepath.Join(root, "config", "crd", "bases", "*.yaml"))
 	if err != nil || len(files) == 0 {

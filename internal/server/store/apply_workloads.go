@@ -110,8 +110,8 @@ func (a *applyTx) anyUnclaimed() bool {
 	return false
 }
 
-// claimWorkloads assigns workloads without a cluster to this one, if the policy allows it. It runs after all steps that may reject an item: an
-// invalid report must not take a workload from its cluster.
+// claimWorkloads assigns workloads without a cluster to this one, if the policy allows it. It runs after all steps that may
+// reject an item: an invalid report must not take a workload from its cluster.
 func (a *applyTx) claimWorkloads(ctx context.Context) error {
 	var claimed []*workloadState
 	for _, one := range a.items {

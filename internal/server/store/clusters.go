@@ -109,8 +109,8 @@ func (s *Store) detachWorkloads(ctx context.Context, tx *sql.Tx, uid string) (de
 }
 
 // InstanceCluster returns the UID of the cluster that an instance belongs to: the one that it was assigned to, or the first
-// that reported it; empty if there is none. A deleted instance keeps its cluster, since rows may still refer to it. It returns [ErrNotFound] if the instance
-// does not exist, or was deleted without a cluster.
+// that reported it; empty if there is none. A deleted instance keeps its cluster, since rows may still refer to it. It
+// returns [ErrNotFound] if the instance does not exist, or was deleted without a cluster.
 func (s *Store) InstanceCluster(ctx context.Context, instanceType string, id int64) (string, error) {
 	cluster, err := first(ctx, s.reserved, "SELECT clusteruid FROM workloads WHERE type = ? AND id = ? AND (deletedat IS NULL OR clusteruid IS NOT NULL)",
 		[]any{instanceType, id}, func(scan scanner) (uid sql.NullString, err error) {

@@ -130,9 +130,9 @@ func likePattern(text string) string {
 // maxSearched limits the part of a text in which a search looks, in characters.
 const maxSearched = 4096
 
-// contains is the condition that a column with a text has another one, given by a placeholder in lower case. It looks at the first
-// maxSearched characters. LIKE is ten times as slow for a text that nearly matches everywhere. With collation "C", PostgreSQL changes
-// ASCII letters only; translate is a hundred times as slow.
+// contains is the condition that a column with a text has another one, given by a placeholder in lower case. It looks at the
+// first maxSearched characters. LIKE is ten times as slow for a text that nearly matches everywhere. With collation "C",
+// PostgreSQL changes ASCII letters only; translate is a hundred times as slow.
 func (d dialect) contains(column string) string {
 	start := fmt.Sprintf("substr(%s, 1, %d)", column, maxSearched)
 	found := "strpos(lower(" + start + ` COLLATE "C"), ?) > 0`

@@ -150,8 +150,8 @@ func textBytes(row *threeport.Workload) int {
 	return len(row.Name) + len(row.Said) + len(row.Reason) + len(row.Cause)
 }
 
-// offer queues the rows that match the query, and reports false if the subscription must be reset. All subscriptions share the rows and must not modify them. Copies for
-// hundreds of slow readers would need most of the memory.
+// offer queues the rows that match the query, and reports false if the subscription must be reset. All subscriptions share
+// the rows and must not modify them. Copies for hundreds of slow readers would need most of the memory.
 func (s *Subscription) offer(rows []*workloadRow) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

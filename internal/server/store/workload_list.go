@@ -134,8 +134,8 @@ func workloadBytes(row *workloadRow) int {
 	return others + jsonBytes(row.Name, row.Said, row.Reason, row.Cause)
 }
 
-// Workloads returns a page of workloads, with texts cut to maxListedText. A page ends after maxPageBytes, also with fewer than q.Size workloads. The error is
-// that of Validate for an invalid query, or [ErrSearchTimeout].
+// Workloads returns a page of workloads, with texts cut to maxListedText. A page ends after maxPageBytes, also with fewer
+// than q.Size workloads. The error is that of Validate for an invalid query, or [ErrSearchTimeout].
 func (s *Store) Workloads(ctx context.Context, q WorkloadQuery) (list threeport.List[threeport.Workload], err error) {
 	if q.Text == "" {
 		return s.listWorkloads(ctx, q)
@@ -183,8 +183,8 @@ func (s *Store) listWorkloads(ctx context.Context, q WorkloadQuery) (threeport.L
 	return list, nil
 }
 
-// workloadPage returns up to limit rows after a position, and whether it ended at maxPageBytes. Sorted by cluster, the workloads without a cluster are a
-// second list after the others.
+// workloadPage returns up to limit rows after a position, and whether it ended at maxPageBytes. Sorted by cluster, the
+// workloads without a cluster are a second list after the others.
 func (s *Store) workloadPage(
 	ctx context.Context, q WorkloadQuery, where whereClause, place *workloadPosition, limit int,
 ) (rows []*workloadRow, full bool, err error) {
