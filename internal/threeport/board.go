@@ -40,7 +40,7 @@ type Workload struct {
 	Silent bool `json:"silent,omitempty"`
 	// Pending counts the workload's reports that are not delivered.
 	Pending int64 `json:"pending,omitempty"`
-	// Rejected counts those that were permanently refused.
+	// Rejected counts those that were rejected.
 	Rejected int64 `json:"rejected,omitempty"`
 	// Dropped counts its Events that were lost.
 	Dropped int64 `json:"dropped,omitempty"`

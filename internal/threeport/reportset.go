@@ -67,7 +67,7 @@ type Agent struct {
 	DelaySeconds float64 `json:"delaySeconds" minimum:"0"`
 	// Pending counts the reports that are not delivered.
 	Pending int64 `json:"pending" minimum:"0"`
-	// DeadLetters counts those that were permanently refused.
+	// DeadLetters counts those that were rejected.
 	DeadLetters int64 `json:"deadLetters" minimum:"0"`
 	// Dropped counts the Events that were dropped since the agent started because no more may be kept.
 	Dropped int64 `json:"dropped" minimum:"0"`
@@ -165,7 +165,7 @@ type StatusReport struct {
 	Since *time.Time `json:"since,omitempty"`
 	// Pending counts the workload's reports that are not delivered.
 	Pending int64 `json:"pending,omitempty" minimum:"0"`
-	// Rejected counts those that were permanently refused.
+	// Rejected counts those that were rejected.
 	Rejected int64 `json:"rejected,omitempty" minimum:"0"`
 	// Dropped counts its Events that were lost.
 	Dropped int64 `json:"dropped,omitempty" minimum:"0"`

@@ -22,8 +22,8 @@ const (
 	heartbeatTimeout  = 5 * time.Second
 )
 
-// Heartbeat is a Lease that the agent renews while it reports. The leader's lease says only that its process runs, and does
-// not exist without an election.
+// Heartbeat is a Lease that the agent renews while it reports. The leader's Lease says only that its process runs, and needs
+// an election.
 type Heartbeat struct {
 	leases   coordinationclient.LeaseInterface
 	identity string

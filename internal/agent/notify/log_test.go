@@ -97,7 +97,7 @@ func TestNotifier_Log_RejectionEndsAFailure(t *testing.T) {
 		b := newBench(DefaultConfig(), fails(errBusy, errBad))
 		b.flush(t, status(1, "Healthy"))
 		expectLogged(t, b, 1, 1)
-		if b.logged("permanently refused a report") != 1 {
+		if b.logged("rejected a report") != 1 {
 			t.Errorf("logged %q", b.logs)
 		}
 	})

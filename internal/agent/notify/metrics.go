@@ -45,7 +45,7 @@ func NewMetrics(registry prometheus.Registerer, box *outbox.Outbox) *Metrics {
 		}, func() float64 { return float64(box.Pending()) }),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "threeport_agent_dead_letters",
-			Help: "Reports that the control plane permanently refused.",
+			Help: "Reports that the control plane rejected, which are not sent again.",
 		}, func() float64 { return float64(box.DeadLetters()) }),
 		prometheus.NewCounterFunc(prometheus.CounterOpts{
 			Name: "threeport_agent_events_dropped_total",

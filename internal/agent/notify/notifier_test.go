@@ -54,7 +54,7 @@ func TestNotifier_SettlesByTheKindOfTheError(t *testing.T) {
 				if tt.refused > 0 && p.Rejections[0].Reason != tt.err.Error() {
 					t.Errorf("shown is %+v", p.Rejections)
 				}
-				if got := b.logged("permanently refused a report"); got != tt.refused {
+				if got := b.logged("rejected a report"); got != tt.refused {
 					t.Errorf("%d lines of a refusal", got)
 				}
 			})

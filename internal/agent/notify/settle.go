@@ -55,7 +55,7 @@ func (n *Notifier) settle(ctx context.Context, item outbox.Item, result Result) 
 	case threeport.KindPermanent:
 		n.outbox.Reject(item, err)
 		n.metrics.count(item, resultRejected)
-		n.logItem("The control plane permanently refused a report", item, err)
+		n.logItem("The control plane rejected a report. It is not sent again.", item, err)
 	case threeport.KindForbidden:
 		n.metrics.count(item, resultRetried)
 		if n.outbox.Refuse(item, target.NotAssigned, err) {

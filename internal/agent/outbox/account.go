@@ -12,7 +12,7 @@ import (
 const maxRejections = 10
 
 // DeliveryCounts counts the operations and Events of a workload that are not delivered. Pending are those that have waited
-// for more than [target.OverdueAfter], Rejected those that the control plane permanently refused, Dropped are Events.
+// for more than [target.OverdueAfter], Rejected those that the control plane rejected, Dropped are Events.
 type DeliveryCounts struct{ Pending, Rejected, Dropped int64 }
 
 // account has the reports of one instance.

@@ -8,7 +8,7 @@ import (
 	"github.com/threeport/threeport-agent/internal/agent/target"
 )
 
-// deadLetter is a report that the control plane permanently refused.
+// deadLetter is a report that the control plane rejected.
 type deadLetter struct {
 	target.Rejection
 	instance target.Instance
@@ -97,7 +97,7 @@ func (e *entry) isOutdated() bool {
 	})
 }
 
-// DeadLetters returns the number of reports that the control plane permanently refused.
+// DeadLetters returns the number of reports that the control plane rejected.
 func (o *Outbox) DeadLetters() int {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -13,7 +13,7 @@ const (
 	Pending
 	// Settled means that the control plane has the newest report.
 	Settled
-	// Rejected means that the newest report was permanently refused, or evicted.
+	// Rejected means that the newest report was rejected, or evicted.
 	Rejected
 )
 

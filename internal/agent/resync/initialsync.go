@@ -77,7 +77,7 @@ type remoteState struct {
 	unread   []error // of a few rows that could not be read
 }
 
-// readAll reads the rows of an instance. If the control plane permanently refuses to return them, they are skipped: each
+// readAll reads the rows of an instance. If the control plane always refuses to return them, they are skipped: each
 // Event then looks for its row when it is sent.
 func (r *Resyncer) readAll(ctx context.Context, instance target.Instance, desired observe.DesiredState) (*remoteState, error) {
 	known, err := r.knownEvents(ctx, instance, desired.Events)

@@ -14,7 +14,7 @@ type DeliveryProgress struct {
 	Since time.Time
 	// Accepted counts reports since the outbox was made.
 	Accepted int64
-	// Rejected is the number of reports that the control plane permanently refused.
+	// Rejected is the number of reports that the control plane rejected.
 	Rejected int64
 	// Dropped counts the Events that were dropped to keep the bound.
 	Dropped int64
@@ -24,7 +24,7 @@ type DeliveryProgress struct {
 	LastError string
 	// Refusal is why the control plane refuses pending reports of the instance for now; empty if it refuses none.
 	Refusal Refusal
-	// Rejections are the latest permanently refused reports, newest first.
+	// Rejections are the latest rejected reports, newest first.
 	Rejections []Rejection
 	// Operations are the latest accepted ones, by listed resource without its version. Those of an earlier process are
 	// known once their objects were offered again; deletions are not.
@@ -46,7 +46,7 @@ const (
 	QuotaExceeded Refusal = "QuotaExceeded"
 )
 
-// Rejection is a report that the control plane permanently refused.
+// Rejection is a report that the control plane rejected.
 type Rejection struct {
 	Report string
 	Reason string
