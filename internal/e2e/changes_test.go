@@ -48,7 +48,7 @@ func TestDefinition_Rollout_PreviousHasImageBefore(t *testing.T) {
 	d := w.Deploy("web", deployment("web", 2))
 	w.ExpectStatus(d, "Healthy")
 	uid := string(w.Get(d.Objects[0]).GetUID())
-	if !*strictV0 { // a definition that is not delivered before the change is never delivered
+	if !*strictV0 { // the agent sends the latest definition only
 		w.Eventually("the definition before the change", func() error {
 			_, err := w.definition(uid)
 			return err
