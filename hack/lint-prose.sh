@@ -37,12 +37,23 @@ extract() {
   esac
 }
 
-# Relative links of documents lead to files that exist.
+# anchors prints the anchors of the headings of a document, as GitHub makes them.
+anchors() {
+  awk '/^```/ { code = !code } !code && /^#+ /' "$1" | sed -E 's/^#+ +//; s/[^[:alnum:] _-]//g; s/ /-/g' | tr '[:upper:]' '[:lower:]'
+}
+
+# Relative links of documents lead to files that exist, and to headings in them.
 check_links() {
   local broken
   broken=$(git ls-files '*.md' | grep -v testdata/ | while read -r file; do
-    grep -noE '\]\([^)# ]+' "$file" | grep -v 'http' | while IFS=: read -r line link; do
-      [ -e "$(dirname "$file")/${link#*(}" ] || echo "$file:$line: broken link: ${link#*(}"
+    grep -noE '\]\([^) ]+' "$file" | grep -v 'http' | while IFS=: read -r line link; do
+      link=${link#*(}
+      target=$file anchor=
+      [[ $link = \#* ]] || target=$(dirname "$file")/${link%%#*}
+      [[ $link != *\#* ]] || anchor=${link#*#}
+      if [ ! -e "$target" ] || { [ -n "$anchor" ] && ! anchors "$target" | grep -qxF -e "$anchor"; }; then
+        echo "$file:$line: broken link: $link"
+      fi
     done || true
   done)
   [ -z "$broken" ] || { echo "$broken" >&2; return 1; }

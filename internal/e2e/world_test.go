@@ -30,6 +30,7 @@ var shared struct {
 	agent      string // binaries, this one with the race detector
 	plainAgent string
 	controlAPI string
+	plugin     string
 }
 
 var strictV0 = flag.Bool("strict-v0", false, "limit the control plane to the API of Threeport, so that the agent uses v0")
@@ -52,6 +53,10 @@ func setUp(s *world.Suite) error {
 		shared.controlAPI, err = process.Build(s.Ctx, root, "./cmd/controlplane", filepath.Join(s.Dir, "api"))
 		return err
 	})
+	builds.Go(func() (err error) {
+		shared.plugin, err = process.Build(s.Ctx, root, "./cmd/kubectl-threeport", filepath.Join(s.Dir, "plugin"))
+		return err
+	})
 	return builds.Wait()
 }
 
@@ -64,6 +69,7 @@ type agentWorld struct {
 	agent        *world.Agent
 	command      world.Command // the agent's
 	kubeconfig   string        // the agent's
+	cache        string        // a folder for the plugin
 }
 
 // newWorld starts a world and its agent, with additional flags for the agent.
@@ -74,14 +80,18 @@ func newWorld(t *testing.T, flags ...string) *agentWorld {
 	return w
 }
 
-func newWorldWithoutAgent(t *testing.T) *agentWorld {
+// newWorldWithoutAgent starts a world with additional flags for the control-plane API.
+func newWorldWithoutAgent(t *testing.T, flags ...string) *agentWorld {
 	t.Helper()
 	c := shared.clusters.Take(t)
 	w := &agentWorld{
 		World: world.New(t, c), proxy: proxy.New(t), command: world.Command{Path: shared.agent}, kubeconfig: c.AgentKubeconfig,
+		cache: t.TempDir(),
 	}
-	w.controlPlane = w.StartControlPlane(shared.controlAPI,
-		"--bind-address=127.0.0.1:0", "--auth-enabled=false", "--database=sqlite::memory:", fmt.Sprintf("--strict-v0=%t", *strictV0))
+	w.controlPlane = w.StartControlPlane(shared.controlAPI, append([]string{
+		"--bind-address=127.0.0.1:0", "--auth-enabled=false",
+		"--database=sqlite::memory:", fmt.Sprintf("--strict-v0=%t", *strictV0),
+	}, flags...)...)
 	url, err := w.controlPlane.URL(w.Ctx)
 	w.Must(err)
 	w.Upstream.API = upstream.API{URL: url}

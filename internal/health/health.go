@@ -133,11 +133,11 @@ type Warning struct {
 // status counts as Unknown.
 func Worst(verdicts ...Verdict) Verdict {
 	worst := Verdict{Status: Healthy}
-	for _, v := range verdicts {
+	for i, v := range verdicts {
 		if !slices.Contains(statusOrder, v.Status) {
 			v = Verdict{Unknown, "NotJudged", "there is no verdict"}
 		}
-		if worse(v.Status, worst.Status) {
+		if i == 0 || worse(v.Status, worst.Status) {
 			worst = v
 		}
 	}

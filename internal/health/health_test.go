@@ -11,7 +11,7 @@ func TestWorst_FirstOfEqual(t *testing.T) {
 		want   Verdict
 	}{
 		{reason: "no verdicts", want: healthy},
-		{reason: "all are healthy, and one has a reason", in: []Verdict{{Healthy, Completed, ""}, healthy}, want: healthy},
+		{reason: "all are healthy, and the first is idle", in: []Verdict{{Healthy, ScaledToZero, "idle"}, healthy}, want: Verdict{Healthy, ScaledToZero, "idle"}},
 		{reason: "Unknown is worse than Healthy", in: []Verdict{healthy, unknown, healthy}, want: unknown},
 
 		{reason: "Reconciling is worse than Unknown", in: []Verdict{unknown, reconciling}, want: reconciling},

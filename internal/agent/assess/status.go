@@ -60,9 +60,15 @@ func (a *Assessor) Status(instance target.Instance) (observe.Status, bool) {
 	return out, true
 }
 
-// since returns when the status of an instance last changed: as the assessor saw it, or as a transition of one of its
-// workloads recorded it; else zero.
+// since returns when the status of an instance last changed: as the transition of its only workload recorded it, so that the control
+// plane and the ThreeportWorkload have one time. Else as the assessor saw it, or as a transition of one of its workloads recorded it;
+// else zero.
 func (a *Assessor) since(s observe.Status, workloads []target.Workload) time.Time {
+	if len(workloads) == 1 {
+		if at := a.transitions.Since(workloads[0].Name, s.Status); !at.IsZero() {
+			return at
+		}
+	}
 	a.mu.Lock()
 	last := a.statuses[s.Workload]
 	a.mu.Unlock()
@@ -101,20 +107,20 @@ func (a *Assessor) AdmitStatus(status observe.Status) (out observe.Status, wait 
 	if wait := before.Add(a.config.StatusInterval).Sub(now); !before.IsZero() && wait > 0 {
 		return status, wait
 	}
-	if last.status != "" && last.status != status.Status {
-		status.Since = now.UTC()
+	if last.status != "" && last.status != status.Status && status.Since.IsZero() {
+		status.Since = now.UTC() // until the transition is recorded
 	}
 	next.since, next.version = status.Since, status.Version()
 	a.statuses[status.Workload] = next
 	return status, 0
 }
 
-// SinceUnknown reports whether the last status of an instance has the given word, and the time of its change is not known.
-func (a *Assessor) SinceUnknown(instance target.Instance, status string) bool {
+// SinceDiffers reports whether the last status of an instance has the given word, and another time of its change or none.
+func (a *Assessor) SinceDiffers(instance target.Instance, status string, at time.Time) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	last := a.statuses[instance]
-	return last.status == status && last.since.IsZero()
+	return last.status == status && !last.since.Equal(at)
 }
 
 // LastStatusTime returns when a status of an instance was last due, for tests.

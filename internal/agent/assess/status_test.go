@@ -65,6 +65,53 @@ func TestAssessor_AdmitStatus_SpacesStatuses(t *testing.T) {
 	}
 }
 
+// recordedTransition is the last transition of every workload: to Down.
+type recordedTransition time.Time
+
+func (r recordedTransition) Since(_, status string) time.Time {
+	if status == "Down" {
+		return time.Time(r)
+	}
+	return time.Time{}
+}
+
+// The time of a status is that of the recorded transition, also if the status was reported before the transition was recorded.
+func TestAssessor_Since_IsTimeOfTransition(t *testing.T) {
+	instance, workloads := target.Instance{Type: target.WorkloadInstance, ID: 1}, []target.Workload{{Name: "web"}}
+	a, clock := newAssessor()
+	report := func(word string) time.Time {
+		*clock = clock.Add(time.Minute)
+		status := observe.Status{Workload: instance, Status: word}
+		status.Since = a.since(status, workloads)
+		due, wait := a.AdmitStatus(status)
+		if wait != 0 {
+			t.Fatalf("the status %s waits for %s", word, wait)
+		}
+		return due.Since
+	}
+	report("Healthy")
+	if since := report("Down"); !since.Equal(*clock) {
+		t.Errorf("without a transition, it is Down since %s, want %s", since, *clock)
+	}
+	recorded := clock.Add(-time.Second)
+	if !a.SinceDiffers(instance, "Down", recorded) {
+		t.Error("the reported time is that of the transition")
+	}
+	a.transitions = recordedTransition(recorded)
+	if since := report("Down"); !since.Equal(recorded) {
+		t.Errorf("with a transition, it is Down since %s, want %s", since, recorded)
+	}
+	if a.SinceDiffers(instance, "Down", recorded) {
+		t.Error("the reported time is not that of the transition")
+	}
+	if since := report("Healthy"); !since.Equal(*clock) {
+		t.Errorf("after the transition to Down, it is Healthy since %s, want %s", since, *clock)
+	}
+	if since := report("Down"); !since.Equal(recorded) {
+		t.Errorf("a new report of a recorded status is of %s, want %s", since, recorded)
+	}
+}
+
 func TestAssessor_AdmitTree_SpacesTreesBySize(t *testing.T) {
 	instance := target.Instance{Type: target.WorkloadInstance, ID: 1}
 	a, clock := newAssessor()

@@ -155,7 +155,7 @@ func (r *statusReporter) recordTransition(workload string, transition target.Hea
 	if known && before.InvolvedUID != ev.InvolvedUID { // the ThreeportWorkload was created again
 		r.sink.ForgetExcept(observe.SubjectOf(before))
 	}
-	if r.assessor.SinceUnknown(wl.Instance, transition.To) {
+	if r.assessor.SinceDiffers(wl.Instance, transition.To, ev.Time) {
 		r.queues.statusLater(workload)
 	}
 }

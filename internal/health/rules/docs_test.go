@@ -12,18 +12,20 @@ func TestParse_DocumentedRules(t *testing.T) {
 	if _, err := Load("../../../config/components/health-rules/rules.yaml"); err != nil {
 		t.Error(err)
 	}
-	text, err := os.ReadFile("../../../docs/health-rules.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	blocks := strings.Split(string(text), "```yaml\n")[1:]
-	if len(blocks) == 0 {
-		t.Error("the document shows no rules")
-	}
-	for i, block := range blocks {
-		block, _, _ = strings.Cut(block, "```")
-		if _, err := Parse(File{Name: fmt.Sprintf("example %d", i+1), Data: []byte(block)}); err != nil {
-			t.Errorf("the example is invalid: %v in\\n%s", err, block)
+	for _, document := range []string{"health-rules.md", "health-rules-reference.md"} {
+		text, err := os.ReadFile("../../../docs/" + document)
+		if err != nil {
+			t.Fatal(err)
+		}
+		blocks := strings.Split(string(text), "```yaml\n")[1:]
+		if len(blocks) == 0 {
+			t.Errorf("%s shows no rules", document)
+		}
+		for i, block := range blocks {
+			block, _, _ = strings.Cut(block, "```")
+			if _, err := Parse(File{Name: fmt.Sprintf("%s, example %d", document, i+1), Data: []byte(block)}); err != nil {
+				t.Errorf("the example is invalid: %v in\n%s", err, block)
+			}
 		}
 	}
 }
