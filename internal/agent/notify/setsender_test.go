@@ -172,7 +172,7 @@ func TestSetSender_PodFacts_OnlyIfOffered(t *testing.T) {
 	const offered, unknown = `["other","pods"]`, "null"
 	for _, tc := range []struct {
 		reason        string
-		before, after string // what the control plane offers
+		before, after string // the features of the control plane
 		want          []int  // the Pods with facts in each tree
 		refused       int
 	}{

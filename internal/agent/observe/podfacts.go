@@ -7,8 +7,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// PodFacts is where a Pod runs, and the states of its containers. It has no values that change while nothing happens to the Pod,
-// and no termination messages, which may contain confidential values.
+// PodFacts is where a Pod runs, and the states of its containers. Its values change only with the Pod and its containers, so that a
+// heartbeat of the kubelet causes no report. It lacks termination messages, which may contain confidential values.
 type PodFacts struct {
 	Node string
 	// Containers are the init containers, the others and the ephemeral ones, each in the order of the Pod's status.
