@@ -208,11 +208,12 @@ func TestSetSender_PodFacts_OnlyIfOffered(t *testing.T) {
 				features = tc.after
 				m.mu.Unlock()
 				if tc.before == unknown && tc.after == offered {
+					hangs := time.After(time.Minute)
 					for !b.sender.sets.takesPodFacts() {
 						select {
 						case <-asked:
-						case <-time.After(time.Minute):
-							t.Fatal("the agent does not ask for the features again")
+						case <-hangs:
+							t.Fatal("the agent does not learn of the upgrade")
 						}
 					}
 				}
