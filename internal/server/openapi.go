@@ -120,9 +120,9 @@ func documentReportSet(document *huma.OpenAPI, limits Limits) {
 	op := document.Paths["/v0/workload-report-sets"].Post
 	op.RequestBody = &huma.RequestBody{
 		Required: true,
-		Description: fmt.Sprintf("At most %d bytes as sent and %d before compression; at most %d objects in all trees; "+
+		Description: fmt.Sprintf("At most %d bytes as sent and %d before compression; at most %d objects and %d containers in all trees; "+
 			"at most %d bytes for one operation, Event, status, or object of a tree.",
-			limits.BodyBytes, limits.DecodedBytes, maxObjects, maxValue),
+			limits.BodyBytes, limits.DecodedBytes, maxObjects, maxContainers, maxValue),
 		Content: map[string]*huma.MediaType{"application/json": {
 			Schema: schemas.Schema(reflect.TypeFor[threeport.ReportSet](), true, ""),
 		}},

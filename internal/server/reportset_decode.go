@@ -1,6 +1,7 @@
 package server
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -21,6 +22,13 @@ const (
 	maxTree    = threeport.MaxTreeObjects
 	maxObjects = threeport.MaxTreeObjects
 
+	// maxContainers bounds the containers of all trees in a set, for the same reason.
+	maxContainers = threeport.MaxTreeContainers
+
+	// maxObjectCommas bounds the commas of an object of a tree outside of texts. A Pod with as many containers as are accepted has
+	// fewer. So an object has no more containers in memory than this.
+	maxObjectCommas = 16 * threeport.MaxContainers
+
 	// maxFaults bounds the faults in an answer.
 	maxFaults = 20
 )
@@ -29,18 +37,18 @@ const (
 // OpenAPI document describes: names are case-sensitive, and unknown and duplicate fields are refused.
 type setDecoder struct {
 	text *setText
-	// Bounds of reports, objects of a tree, and objects of all trees.
-	maxReports, maxTree, maxObjects int
+	// Bounds of reports, objects of a tree, and objects and containers of all trees.
+	maxReports, maxTree, maxObjects, maxContainers int
 
-	objects int             // of all trees so far
-	value   json.RawMessage // the text of the last value
-	faults  []*huma.ErrorDetail
+	objects, containers int             // of all trees so far
+	value               json.RawMessage // the text of the last value
+	faults              []*huma.ErrorDetail
 }
 
 // decodeReportSet decodes a whole report set. Its error is the reader's or a problem: 400 for invalid JSON, 413 for a set
 // that is too large, and 422 for JSON that is no report set.
 func decodeReportSet(r io.Reader, maxReports int) (threeport.ReportSet, error) {
-	d := &setDecoder{text: newSetText(r), maxReports: maxReports, maxTree: maxTree, maxObjects: maxObjects}
+	d := &setDecoder{text: newSetText(r), maxReports: maxReports, maxTree: maxTree, maxObjects: maxObjects, maxContainers: maxContainers}
 	return d.decode()
 }
 
@@ -134,13 +142,49 @@ func (d *setDecoder) tree(at string, tree *threeport.TreeReport) error {
 				return invalid(d.faults)
 			}
 			var object threeport.TreeObject
-			err := d.read(at, &object)
+			err := d.treeObject(at, &object)
 			if len(d.faults) == 0 { // a set with a fault is refused
 				tree.Objects = append(tree.Objects, object)
 			}
 			return err
 		})
 	})
+}
+
+func (d *setDecoder) treeObject(at string, object *threeport.TreeObject) error {
+	if err := d.text.json.Decode(&d.value); err != nil {
+		return err
+	}
+	if hasMoreCommas(d.value, maxObjectCommas) {
+		d.fault(at+".pod.containers", "at most "+strconv.Itoa(threeport.MaxContainers)+" items")
+		return nil
+	}
+	d.unmarshal(at, object)
+	if object.Pod != nil {
+		if d.containers += len(object.Pod.Containers); d.containers > d.maxContainers {
+			return tooMany("body", d.maxContainers, "containers in all trees")
+		}
+	}
+	return nil
+}
+
+// hasMoreCommas reports whether JSON has more than a number of commas outside of texts.
+func hasMoreCommas(text []byte, most int) bool {
+	if bytes.Count(text, []byte(",")) <= most {
+		return false
+	}
+	commas, quoted := 0, false
+	for i := 0; i < len(text); i++ {
+		switch c := text[i]; {
+		case c == '"':
+			quoted = !quoted
+		case quoted && c == '\\':
+			i++
+		case !quoted && c == ',':
+			commas++
+		}
+	}
+	return commas > most
 }
 
 // object decodes an object with field, which reports whether it knows a field. The required fields have to be there.
@@ -226,11 +270,17 @@ func (d *setDecoder) read(at string, target any) error {
 	if err := d.text.json.Decode(&d.value); err != nil {
 		return err
 	}
+	d.unmarshal(at, target)
+	return nil
+}
+
+// unmarshal decodes the last value.
+func (d *setDecoder) unmarshal(at string, target any) {
 	text := d.value
 	value := reflect.ValueOf(target).Elem()
 	if string(text) == "null" && value.Kind() != reflect.Pointer {
 		d.fault(at, "is required")
-		return nil
+		return
 	}
 	strict, err := strictjson.UnmarshalStrict(text, target)
 	if err != nil {
@@ -244,7 +294,6 @@ func (d *setDecoder) read(at string, target any) error {
 			d.fault(at+"."+shortened(field.FieldPath()), "unknown or duplicate field")
 		}
 	}
-	return nil
 }
 
 // fault records what is wrong with a field, up to maxFaults.

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/threeport/threeport-agent/internal/threeport"
 )
 
 const (
@@ -18,6 +20,13 @@ const (
 func reportOf(fields string) string {
 	return `{` + someAgent + `,"reports":[{"instance":{"type":"WorkloadInstance","id":"1"},"version":"2"` + fields + `}]}`
 }
+
+// podOf is a set with a Pod whose containers are given as JSON. Its faults are at podAt.
+func podOf(containers string) string {
+	return reportOf(`,"tree":{"objects":[{"object":{"kind":"Pod","name":"a"},"health":"Down","pod":{"containers":` + containers + `}}]}`)
+}
+
+const podAt = "body.reports[0].tree.objects[0].pod.containers"
 
 // wantProblem checks the code of an error, and the location of one of its faults.
 func wantProblem(t *testing.T, err error, code int, at string) {
@@ -179,6 +188,30 @@ func TestDecodeReportSet_InvalidSet_IsRefused(t *testing.T) {
 			code:   http.StatusUnprocessableEntity, at: "body.reports[0].tree.objects[1].listed",
 		},
 		{
+			reason: "containers that are no list", body: podOf(`{"hunter2":1}`),
+			code: http.StatusUnprocessableEntity, at: podAt,
+		},
+		{
+			reason: "a container that is no object", body: podOf(`[{"name":"a","state":"Running"},"hunter2"]`),
+			code: http.StatusUnprocessableEntity, at: podAt + "[1]",
+		},
+		{
+			reason: "a container that is null", body: podOf(`[null]`),
+			code: http.StatusUnprocessableEntity, at: podAt + "[0].name",
+		},
+		{
+			reason: "a container without a state", body: podOf(`[{"name":"a","state":"Running"},{"name":"b"}]`),
+			code: http.StatusUnprocessableEntity, at: podAt + "[1].state",
+		},
+		{
+			reason: "a restart count that is no number", body: podOf(`[{"name":"a","state":"Running","restarts":"hunter2"}]`),
+			code: http.StatusUnprocessableEntity, at: podAt + "[0].restarts",
+		},
+		{
+			reason: "a termination message", body: podOf(`[{"name":"a","state":"Waiting","lastExit":{"code":1,"message":"hunter2"}}]`),
+			code: http.StatusUnprocessableEntity, at: podAt + "[0].lastExit.message",
+		},
+		{
 			reason: "an agent's number", body: `{"agent":{"pending":"hunter2"},"reports":[]}`,
 			code: http.StatusUnprocessableEntity, at: "body.agent.pending",
 		},
@@ -253,9 +286,42 @@ func TestDecodeReportSet_Limits(t *testing.T) {
 	}
 }
 
+// A container of three bytes takes more than a hundred in memory. Commas in texts are not those of a list.
+func TestDecodeReportSet_Containers_AreLimited(t *testing.T) {
+	const container = `{"name":"a","state":"Running","lastExit":{"code":1}}`
+	list := func(n int, item string) string { return `[` + strings.Repeat(item+`,`, n-1) + item + `]` }
+	for reason, body := range map[string]string{
+		"many":          podOf(list(2*maxObjectCommas, container)),
+		"empty":         podOf(list(2*maxObjectCommas, `{}`)),
+		"not objects":   podOf(list(2*maxObjectCommas, `0`)),
+		"in two fields": strings.Replace(podOf(`[]`), `"pod"`, `"pod":{"containers":`+list(2*maxObjectCommas, container)+`},"pod"`, 1),
+	} {
+		t.Run(reason, func(t *testing.T) {
+			_, err := decodeReportSet(strings.NewReader(body), 1)
+			wantProblem(t, err, http.StatusUnprocessableEntity, podAt)
+		})
+	}
+	full := list(threeport.MaxContainers, `{"name":"a","type":"init","image":"i","state":"Running","reason":"r","ready":true,"restarts":1,`+
+		`"lastExit":{"code":1,"reason":"r","time":"2026-01-02T03:04:05Z"}}`)
+	cause := `"cause":"` + strings.Repeat(`,\"`, maxObjectCommas) + `",`
+	body := strings.Replace(podOf(full), `"health"`, cause+`"health"`, 1)
+	set, err := decodeReportSet(strings.NewReader(body), 1)
+	if err != nil || len(set.Reports[0].Tree.Objects[0].Pod.Containers) != threeport.MaxContainers {
+		t.Errorf("a Pod with as many containers as are accepted: %v", err)
+	}
+	pod := `{"object":{"kind":"Pod","name":"a"},"health":"Down","pod":{"containers":[` + container + `,` + container + `]}}`
+	d := setDecoder{
+		text:       newSetText(strings.NewReader(reportOf(`,"tree":{"objects":[` + pod + `,` + pod + `]}`))),
+		maxReports: 1, maxTree: 2, maxObjects: 2, maxContainers: 3,
+	}
+	_, err = d.decode()
+	wantProblem(t, err, http.StatusRequestEntityTooLarge, "body")
+}
+
 func FuzzDecodeReportSet(f *testing.F) {
 	f.Add(reportOf(`,"event":{"uid":"u","gap":{"first":"2026-01-02T03:04:05Z"}}`))
 	f.Add(reportOf(`,"tree":{"objects":[` + someTree + `]}`))
+	f.Add(podOf(`[{"name":"a","state":"Waiting","lastExit":{"code":137,"time":"2026-01-02T03:04:05Z"}}]`))
 	f.Add(`{"agent":null,"reports":[null]}`)
 	f.Fuzz(func(t *testing.T, body string) {
 		set, err := decodeReportSet(strings.NewReader(body), 3)

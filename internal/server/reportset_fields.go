@@ -3,6 +3,7 @@ package server
 import (
 	"encoding/json"
 	"reflect"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -21,6 +22,13 @@ func (d *setDecoder) required(at string, value reflect.Value, text json.RawMessa
 	if isComplete(value) {
 		return
 	}
+	if value.Kind() == reflect.Slice {
+		items := rawItems(text)
+		for i := range min(len(items), value.Len()) {
+			d.required(at+"["+strconv.Itoa(i)+"]", value.Index(i), items[i])
+		}
+		return
+	}
 	for i, below := range rawFields(value.Type(), text) { // empty unless the text is an object: a fault of its own
 		name, required := jsonField(value.Type().Field(i))
 		switch {
@@ -37,6 +45,14 @@ func (d *setDecoder) required(at string, value reflect.Value, text json.RawMessa
 func isComplete(value reflect.Value) bool {
 	if value.Kind() == reflect.Pointer && !value.IsNil() {
 		value = value.Elem()
+	}
+	if isList(value.Type()) {
+		for i := range value.Len() {
+			if !isComplete(value.Index(i)) {
+				return false
+			}
+		}
+		return true
 	}
 	if value.Kind() != reflect.Struct || value.Type() == reflect.TypeFor[time.Time]() {
 		return true
@@ -67,6 +83,14 @@ func findMismatchOf(t reflect.Type, text json.RawMessage) (path, expected string
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
 	}
+	if isList(t) {
+		for i, below := range rawItems(text) {
+			if json.Unmarshal(below, reflect.New(t.Elem()).Interface()) != nil {
+				path, expected = findMismatchOf(t.Elem(), below)
+				return "[" + strconv.Itoa(i) + "]" + path, expected
+			}
+		}
+	}
 	if t.Kind() != reflect.Struct || t == reflect.TypeFor[time.Time]() {
 		return "", acceptedJSON(t)
 	}
@@ -80,6 +104,19 @@ func findMismatchOf(t reflect.Type, text json.RawMessage) (path, expected string
 		return "." + name + path, expected
 	}
 	return "", acceptedJSON(t)
+}
+
+// isList reports whether a type is a list of structs. A definition is a list of bytes to Go.
+func isList(t reflect.Type) bool {
+	return t.Kind() == reflect.Slice && t.Elem().Kind() == reflect.Struct
+}
+
+// rawItems is the text of each item of a list; empty if the text is no list.
+func rawItems(text json.RawMessage) (items []json.RawMessage) {
+	if json.Unmarshal(text, &items) != nil {
+		return nil
+	}
+	return items
 }
 
 // rawFields is the text of each field of a struct, in the struct's order and nil for a field that is missing; empty if the
@@ -132,6 +169,8 @@ func acceptedJSON(t reflect.Type) string {
 		return "a number"
 	case reflect.Struct:
 		return "an object"
+	case reflect.Slice:
+		return "a list"
 	default:
 		return "as /openapi.json describes"
 	}

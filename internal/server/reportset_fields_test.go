@@ -21,7 +21,9 @@ func minimalSet(t *testing.T) map[string]any {
 		{Operation: &threeport.OperationReport{}},
 		{Event: &threeport.EventReport{Gap: &threeport.Gap{}, FirstTime: &time.Time{}}},
 		{Status: &threeport.StatusReport{}},
-		{Tree: &threeport.TreeReport{Objects: []threeport.TreeObject{{}}}},
+		{Tree: &threeport.TreeReport{Objects: []threeport.TreeObject{{Pod: &threeport.PodFacts{Containers: []threeport.ContainerFacts{
+			{LastExit: &threeport.ContainerExit{}},
+		}}}}}},
 	}})
 	if err != nil {
 		t.Fatal(err)

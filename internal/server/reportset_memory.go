@@ -59,8 +59,11 @@ func decompressorMemory(body []byte, encoding string) int64 {
 // decodingMemory is the memory to decode a set of size bytes of text.
 func decodingMemory(size int64) int64 { return firstRead + size + valueCopies*min(size, maxValue) }
 
-// objectSize is more than one object of a tree takes besides its text.
-const objectSize = 256
+// objectSize is more than one object of a tree takes besides its text, and containerSize more than one container of a Pod.
+const (
+	objectSize    = 256
+	containerSize = 256
+)
 
 // setMemory is the memory of a decoded set until it is applied: the set, and what the store makes of it.
 func setMemory(set threeport.ReportSet, size int64) int64 {
@@ -68,6 +71,11 @@ func setMemory(set threeport.ReportSet, size int64) int64 {
 	for _, report := range set.Reports {
 		if report.Tree != nil {
 			memory += int64(cap(report.Tree.Objects)) * objectSize
+			for i := range report.Tree.Objects {
+				if pod := report.Tree.Objects[i].Pod; pod != nil {
+					memory += objectSize + int64(cap(pod.Containers))*containerSize
+				}
+			}
 		}
 	}
 	return memory

@@ -196,6 +196,9 @@ type TreeObject struct {
 	Reason string `json:"reason,omitempty" maxLength:"256"`
 	// Cause is a sentence about the fault of the object. The server stores up to 4096 bytes of it.
 	Cause string `json:"cause,omitempty" maxLength:"65536"`
+	// Pod has the facts of a Pod. It is absent for other objects, and from earlier agents. Agents send it only if the versions
+	// of report sets list the feature pods.
+	Pod *PodFacts `json:"pod,omitempty"`
 }
 
 // The outcomes of a report.
@@ -261,4 +264,10 @@ type ReportSetVersions struct {
 	MaxReports int `json:"MaxReports,omitempty"`
 	// MaxBytes bounds its body before compression.
 	MaxBytes int64 `json:"MaxBytes,omitempty"`
+	// Features are the optional fields that the server accepts: pods for those of Pods in a tree. A server refuses the fields of
+	// a feature that it does not list.
+	Features []string `json:"Features,omitempty"`
 }
+
+// FeaturePods is the feature of the field [TreeObject.Pod].
+const FeaturePods = "pods"

@@ -33,18 +33,29 @@ func (r Report) Clean() (Report, error) {
 		s.Since, err = cleanTime("Since", s.Since)
 		round(s.Since)
 	case r.Tree != nil:
-		if len(r.Tree.Objects) > MaxTreeObjects {
-			r.Tree.Objects = r.Tree.Objects[:MaxTreeObjects]
-		}
-		for i := range r.Tree.Objects {
-			o := &r.Tree.Objects[i]
-			o.Reason, o.Cause = cut(o.Reason, maxWord), CutTreeCause(o.Cause)
-		}
+		r.Tree.clean()
 	}
 	if err != nil {
 		return r, &Error{Op: "send report", Unsendable: true, Err: err}
 	}
 	return r, nil
+}
+
+// clean cuts the tree to the server's limits. Pods beyond MaxTreeContainers have no facts.
+func (t *TreeReport) clean() {
+	t.Objects = t.Objects[:min(len(t.Objects), MaxTreeObjects)]
+	containers := 0
+	for i := range t.Objects {
+		o := &t.Objects[i]
+		o.Reason, o.Cause = cut(o.Reason, maxWord), CutTreeCause(o.Cause)
+		if o.Pod == nil {
+			continue
+		}
+		o.Pod.clean()
+		if containers += len(o.Pod.Containers); containers > MaxTreeContainers {
+			o.Pod = nil
+		}
+	}
 }
 
 func (e *EventReport) clean() error {

@@ -7,6 +7,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -238,6 +239,21 @@ func TestReport_Clean(t *testing.T) {
 	tree.Tree.Objects[0].Cause = strings.Repeat(long, 2)
 	if got, err = tree.Clean(); err != nil || len(got.Tree.Objects) != MaxTreeObjects || len(got.Tree.Objects[0].Cause) > maxText {
 		t.Errorf("%d objects, %v", len(got.Tree.Objects), err)
+	}
+	container := ContainerFacts{Image: long, Reason: long, LastExit: &ContainerExit{Reason: long, Time: &far}}
+	pod := PodFacts{Containers: slices.Repeat([]ContainerFacts{container}, MaxContainers+1)}
+	tree = Report{Tree: &TreeReport{Objects: []TreeObject{{Pod: &pod}}}}
+	got, err = tree.Clean()
+	if c := got.Tree.Objects[0].Pod.Containers; err != nil || len(c) != MaxContainers || len(c[0].Image) > maxImage || len(c[0].Reason) > maxWord ||
+		len(c[0].LastExit.Reason) > maxWord || c[0].LastExit.Time != nil {
+		t.Errorf("the Pod has %d containers, the first is %+v, %v", len(c), c[0], err)
+	}
+	tree = Report{Tree: &TreeReport{}}
+	for range MaxTreeContainers/MaxContainers + 1 {
+		tree.Tree.Objects = append(tree.Tree.Objects, TreeObject{Pod: &PodFacts{Containers: make([]ContainerFacts, MaxContainers)}})
+	}
+	if got, err = tree.Clean(); err != nil || got.Tree.Objects[0].Pod == nil || got.Tree.Objects[MaxTreeContainers/MaxContainers].Pod != nil {
+		t.Errorf("the facts of Pods beyond the limit of a tree are kept, or others are missing: %v", err)
 	}
 	for reason, bad := range map[string]Report{
 		"no time":                {Event: &EventReport{UID: "u"}},

@@ -1,11 +1,13 @@
 package assess
 
 import (
+	"maps"
 	"sync"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/threeport/threeport-agent/internal/agent/observe"
 	"github.com/threeport/threeport-agent/internal/agent/target"
 	"github.com/threeport/threeport-agent/internal/health"
 )
@@ -26,6 +28,7 @@ type resourceHealth struct {
 	assessed    bool // self is set
 	descendants health.Dependents
 	verdict     *resourceVerdict // nil if an assessment has changed since it was computed
+	pods        map[types.UID]*observe.PodFacts
 }
 
 // resourceVerdict is the health of a resource together with its descendants.
@@ -57,6 +60,21 @@ func (s *assessments) set(attribution target.Attribution, id target.Identity, vi
 	return changed
 }
 
+// setPod stores the facts of a Pod that is assessed, and reports whether they have changed.
+func (s *assessments) setPod(attribution target.Attribution, pod types.UID, facts *observe.PodFacts) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r := s.resource(attribution)
+	if facts.Equal(r.pods[pod]) {
+		return false
+	}
+	if r.pods == nil {
+		r.pods = map[types.UID]*observe.PodFacts{}
+	}
+	r.pods[pod] = facts
+	return true
+}
+
 // remove removes an object that is deleted, or that no longer belongs to the workload.
 func (s *assessments) remove(attribution target.Attribution, id target.Identity) {
 	s.mu.Lock()
@@ -74,6 +92,7 @@ func (s *assessments) remove(attribution target.Attribution, id target.Identity)
 		r.descendants.Remove(id.UID)
 	}
 	r.verdict = nil
+	delete(r.pods, id.UID)
 	if r.assessed || r.descendants.Len() > 0 {
 		return
 	}
@@ -124,6 +143,17 @@ func (s *assessments) descendants(workload string) map[types.UID]health.Dependen
 	out := map[types.UID]health.Dependent{}
 	for _, r := range s.workloads[workload] {
 		r.descendants.Each(func(d health.Dependent) { out[d.UID] = d })
+	}
+	return out
+}
+
+// podFacts returns the facts of the Pods of a workload.
+func (s *assessments) podFacts(workload string) map[types.UID]*observe.PodFacts {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	out := map[types.UID]*observe.PodFacts{}
+	for _, r := range s.workloads[workload] {
+		maps.Copy(out, r.pods)
 	}
 	return out
 }

@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/threeport/threeport-agent/internal/agent/observe"
 	"github.com/threeport/threeport-agent/internal/agent/target"
 	"github.com/threeport/threeport-agent/internal/health"
 )
@@ -28,6 +29,8 @@ type Object struct {
 type Result struct {
 	// Changed is true if the assessment differs from the one before.
 	Changed bool
+	// FactsChanged is true if the facts of a Pod differ from those before. Only the tree has them.
+	FactsChanged bool
 	// Recheck is when the assessment ends without a change of the object; zero if it does not.
 	Recheck time.Time
 }
@@ -44,7 +47,11 @@ func (a *Assessor) Assess(attribution target.Attribution, o Object) Result {
 	if !attribution.Listed {
 		via = a.ownerPath(o.Identity, attribution)
 	}
-	return Result{Changed: a.assessments.set(attribution, o.Identity, via, assessment), Recheck: assessment.Recheck}
+	out := Result{Changed: a.assessments.set(attribution, o.Identity, via, assessment), Recheck: assessment.Recheck}
+	if pod, ok := o.Cached.(*corev1.Pod); ok {
+		out.FactsChanged = a.assessments.setPod(attribution, o.UID, observe.NewPodFacts(pod))
+	}
+	return out
 }
 
 // Remove drops the assessment of an object that is deleted, or that no longer belongs to the workload.

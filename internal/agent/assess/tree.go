@@ -20,14 +20,16 @@ func (a *Assessor) BuildTree(instance target.Instance) observe.Tree {
 		targets: a.targets, follows: a.cluster.Follows, instance: instance,
 		index: map[types.UID]int{}, listed: map[target.Ref]bool{}, dependents: map[types.UID]*health.Dependents{},
 	}
-	assessed := map[types.UID]health.Dependent{}
+	assessed, pods := map[types.UID]health.Dependent{}, map[types.UID]*observe.PodFacts{}
 	for _, part := range a.targets.WorkloadsOf(instance) {
 		b.addListed(a.ResourceStatuses(part.Name))
 		maps.Copy(assessed, a.assessments.descendants(part.Name))
+		maps.Copy(pods, a.assessments.podFacts(part.Name))
 	}
 	b.addDescendants()
 	b.setOwners()
 	b.setHealth(assessed)
+	b.setPods(pods)
 	objects := b.withoutUnused()
 	return observe.Tree{Workload: instance, Revision: a.nextRevision(instance, len(objects)), Objects: objects}
 }
@@ -142,6 +144,15 @@ func (b *treeBuilder) setHealth(assessed map[types.UID]health.Dependent) {
 		o := &b.objects[b.index[uid]]
 		v := combined(o.Object, dependents)
 		o.Health, o.Reason, o.Cause = string(v.Status), v.Reason, v.Message
+	}
+}
+
+// setPods sets the facts of the Pods.
+func (b *treeBuilder) setPods(pods map[types.UID]*observe.PodFacts) {
+	for uid, facts := range pods {
+		if at, ok := b.index[uid]; ok {
+			b.objects[at].Pod = facts
+		}
 	}
 }
 

@@ -112,7 +112,7 @@ func trimSlice(o *unstructured.Unstructured) *unstructured.Unstructured {
 	return out
 }
 
-// trimPod keeps the fields that health reads and that report terminated containers.
+// trimPod keeps the fields that health reads, and those of the reports about terminated containers and of the facts of a Pod.
 func trimPod(pod *corev1.Pod) *corev1.Pod {
 	out := &corev1.Pod{ObjectMeta: trimMeta(pod)}
 	out.CreationTimestamp, out.DeletionGracePeriodSeconds = pod.CreationTimestamp, pod.DeletionGracePeriodSeconds
@@ -123,9 +123,9 @@ func trimPod(pod *corev1.Pod) *corev1.Pod {
 	out.Status.Phase, out.Status.Reason, out.Status.Message = pod.Status.Phase, pod.Status.Reason, pod.Status.Message
 	out.Status.StartTime, out.Status.NominatedNodeName = pod.Status.StartTime, pod.Status.NominatedNodeName
 	out.Status.Conditions = pod.Status.Conditions
-	out.Status.InitContainerStatuses = trimContainers(pod.Status.InitContainerStatuses)
-	out.Status.ContainerStatuses = trimContainers(pod.Status.ContainerStatuses)
-	out.Status.EphemeralContainerStatuses = trimContainers(pod.Status.EphemeralContainerStatuses)
+	out.Status.InitContainerStatuses = trimContainers(pod.Status.InitContainerStatuses, pod.Spec.InitContainers)
+	out.Status.ContainerStatuses = trimContainers(pod.Status.ContainerStatuses, pod.Spec.Containers)
+	out.Status.EphemeralContainerStatuses = trimContainers(pod.Status.EphemeralContainerStatuses, nil)
 	return out
 }
 
@@ -140,17 +140,28 @@ func trimPolicies(in []corev1.Container) []corev1.Container {
 	return out
 }
 
-func trimContainers(in []corev1.ContainerStatus) []corev1.ContainerStatus {
+// trimContainers puts the image of the spec into each status. The image of a status is the name that the container runtime gives
+// it, which may be a digest. A trimmed spec has no images, so a second trimming changes nothing.
+func trimContainers(in []corev1.ContainerStatus, spec []corev1.Container) []corev1.ContainerStatus {
 	var out []corev1.ContainerStatus
 	if len(in) > 0 {
 		out = make([]corev1.ContainerStatus, len(in))
 	}
 	for i, c := range in {
 		out[i] = corev1.ContainerStatus{
-			Name: c.Name, ContainerID: c.ContainerID, Image: c.Image,
+			Name: c.Name, ContainerID: c.ContainerID, Image: imageOf(c, spec),
 			Ready: c.Ready, Started: c.Started, RestartCount: c.RestartCount,
 			State: c.State, LastTerminationState: c.LastTerminationState,
 		}
 	}
 	return out
+}
+
+func imageOf(status corev1.ContainerStatus, spec []corev1.Container) string {
+	for i := range spec {
+		if spec[i].Name == status.Name && spec[i].Image != "" {
+			return spec[i].Image
+		}
+	}
+	return status.Image
 }

@@ -1,11 +1,13 @@
 package informers
 
 import (
+	"cmp"
 	"errors"
 	"io"
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"testing"
 	"time"
 
@@ -43,6 +45,9 @@ func TestATrimmedPodIsJudgedLikeTheWholeOne(t *testing.T) {
 		if want, got := observe.ContainerTerminations(whole), observe.ContainerTerminations(trimPod(whole.DeepCopy())); !reflect.DeepEqual(got, want) {
 			t.Errorf("the trimmed pod %s reports the terminations\n     %+v, the whole pod\n     %+v", whole.Name, got, want)
 		}
+		if want, got := observe.NewPodFacts(withSpecImages(whole)), observe.NewPodFacts(trimPod(trimPod(whole.DeepCopy()))); !got.Equal(want) {
+			t.Errorf("the trimmed pod %s has the facts\n     %+v, the whole pod\n     %+v", whole.Name, got, want)
+		}
 		for _, w := range warnings {
 			context := health.Context{Now: now, Warning: w}
 			want, got := health.Pod(whole, context), health.Pod(trimPod(whole.DeepCopy()), context)
@@ -53,6 +58,42 @@ func TestATrimmedPodIsJudgedLikeTheWholeOne(t *testing.T) {
 				t.Errorf("pod %s, trimmed twice, is judged %+v", whole.Name, again)
 			}
 		}
+	}
+}
+
+// withSpecImages returns a pod whose statuses have the images of its spec.
+func withSpecImages(pod *corev1.Pod) *corev1.Pod {
+	pod = pod.DeepCopy()
+	images := map[string]string{}
+	for _, c := range slices.Concat(pod.Spec.InitContainers, pod.Spec.Containers) {
+		images[c.Name] = c.Image
+	}
+	for _, statuses := range [][]corev1.ContainerStatus{pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses} {
+		for i := range statuses {
+			statuses[i].Image = cmp.Or(images[statuses[i].Name], statuses[i].Image)
+		}
+	}
+	return pod
+}
+
+// The container runtime names an image by another tag, or by its digest.
+func TestTrimPod_Image_IsThatOfTheSpec(t *testing.T) {
+	pod := &corev1.Pod{
+		Spec: corev1.PodSpec{
+			InitContainers: []corev1.Container{{Name: "setup", Image: "setup:1"}}, Containers: []corev1.Container{{Name: "app", Image: "shop:1"}},
+		},
+		Status: corev1.PodStatus{
+			InitContainerStatuses:      []corev1.ContainerStatus{{Name: "setup", Image: "sha256:1"}},
+			ContainerStatuses:          []corev1.ContainerStatus{{Name: "app", Image: "registry.example.com/shop:latest"}},
+			EphemeralContainerStatuses: []corev1.ContainerStatus{{Name: "shell", Image: "busybox:1"}},
+		},
+	}
+	var images []string
+	for _, c := range observe.NewPodFacts(trimPod(trimPod(pod))).Containers {
+		images = append(images, c.Image)
+	}
+	if want := []string{"setup:1", "shop:1", "busybox:1"}; !slices.Equal(images, want) {
+		t.Errorf("the images are %q, want %q", images, want)
 	}
 }
 

@@ -27,6 +27,7 @@ type model struct {
 	// The function takes reports whether the replica that answers now takes sets. The function cut decides how often a
 	// request with reports arrives, and whether the answer comes back.
 	takes   func() bool
+	offers  func() string // its features as JSON
 	cut     func() (arrives int, answers bool)
 	refuse  func(w http.ResponseWriter, set threeport.ReportSet, encoding string) bool
 	verdict func(threeport.Report) threeport.ReportAnswer
@@ -51,7 +52,7 @@ func newModel(t *testing.T) *model {
 	t.Helper()
 	m := &model{
 		t: t, rows: map[string]string{}, versions: map[string]threeport.ID{}, ended: map[string]bool{},
-		takes: func() bool { return true }, cut: func() (int, bool) { return 1, true },
+		takes: func() bool { return true }, offers: func() string { return "null" }, cut: func() (int, bool) { return 1, true },
 		refuse: func(http.ResponseWriter, threeport.ReportSet, string) bool { return false },
 	}
 	server := httptest.NewServer(m)
@@ -71,7 +72,7 @@ func (m *model) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			http.Error(w, `{"message":"Not Found"}`, http.StatusNotFound)
 			return
 		}
-		_, _ = io.WriteString(w, `{"API":"WorkloadReportSet","Versions":["v0"],"Encodings":["gzip"],"MaxReports":40}`)
+		_, _ = io.WriteString(w, `{"API":"WorkloadReportSet","Versions":["v0"],"Encodings":["gzip"],"MaxReports":40,"Features":`+m.offers()+`}`)
 	case r.URL.Path == "/v0/workload-report-sets" && !m.takes():
 		http.Error(w, `{"message":"Not Found"}`, http.StatusNotFound)
 	default:
@@ -235,6 +236,27 @@ func (m *model) sizes() []int {
 		}
 	}
 	return out
+}
+
+// pods returns the number of Pods with facts in each tree that was accepted.
+func (m *model) pods() (pods []int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, set := range m.sets {
+		for _, r := range set.Reports {
+			if r.Tree == nil {
+				continue
+			}
+			n := 0
+			for _, o := range r.Tree.Objects {
+				if o.Pod != nil {
+					n++
+				}
+			}
+			pods = append(pods, n)
+		}
+	}
+	return pods
 }
 
 func (m *model) row(key string) string {

@@ -119,6 +119,8 @@ func (n *NegotiatingSender) poll(ctx context.Context) {
 	case n.inSets():
 		if err := n.sets.heartbeat(ctx, n.schedule.heartbeat); isUnsupported(err) {
 			n.downgrade()
+		} else if n.schedule.isDue() {
+			n.askFeatures(ctx)
 		}
 	case n.schedule.isDue():
 		n.probe(ctx)
@@ -151,6 +153,19 @@ func (n *NegotiatingSender) probe(ctx context.Context) {
 		n.sets.configure(offer)
 		n.box.SetProtocol(ProtocolReportSets)
 		n.log.Info("The control plane takes report sets.", "encoding", offer.Encoding())
+	}
+}
+
+// askFeatures asks for the features of a control plane that takes report sets. One that no longer takes them refuses the next
+// set.
+func (n *NegotiatingSender) askFeatures(ctx context.Context) {
+	offer, err := n.client.ReportSetVersions(ctx)
+	if ctx.Err() != nil {
+		return
+	}
+	n.schedule.probed(err)
+	if err == nil && offer.Takes() {
+		n.sets.reconfigure(offer)
 	}
 }
 

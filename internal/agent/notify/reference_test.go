@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net/http"
 	"testing"
+	"time"
 
 	"github.com/threeport/threeport-agent/internal/agent/observe"
 	"github.com/threeport/threeport-agent/internal/agent/target"
@@ -43,7 +44,7 @@ func TestNegotiatingSender_AgainstTheReferenceServer(t *testing.T) {
 	b := newNegotiationBench(t, &model{url: s.URL(), close: func() {}}, nil)
 	ev, again := eventAt("uid-1", "5"), eventAt("uid-1", "6")
 	op := (&referenceAPI{t: t, instance: instance, resource: resource}).operation("7", `{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"web"}}`)
-	tree := treeAt(1)
+	tree := treeWithPods(1, 1)
 	ev.Workload, again.Workload, tree.Workload = instance, instance, instance
 	b.run(func() {
 		b.untilChanged()
@@ -58,6 +59,10 @@ func TestNegotiatingSender_AgainstTheReferenceServer(t *testing.T) {
 	ask(t, http.MethodGet, fmt.Sprintf("%s/v0/workloads/%s/%d", s.URL(), instance.Type, instance.ID), "", &detail)
 	if w := detail.Workload; w.Status != "Down" || w.Cause != "it crashes" || w.ClusterName != "home" || len(detail.Objects) != 1 {
 		t.Errorf("the workload is %+v with %d objects", w, len(detail.Objects))
+	}
+	if pod := detail.Objects[0].Pod; pod == nil || pod.Node != "node-1" || pod.Containers[0].Restarts != 4 || pod.Containers[0].LastExit.Code != 137 ||
+		!pod.Containers[0].LastExit.Time.Equal(time.Unix(7, 0)) {
+		t.Errorf("the facts of the Pod are %+v", pod)
 	}
 	var rows threeport.Response[row]
 	ask(t, http.MethodGet, s.URL()+"/v0/workload-events", "", &rows)

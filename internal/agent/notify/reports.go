@@ -117,7 +117,24 @@ func treeReport(t observe.Tree) *threeport.TreeReport {
 		out.Objects[i] = threeport.TreeObject{
 			Object: objectRef(o.Object, o.Version), Owner: string(o.Owner), Listed: o.Listed,
 			ResourceInstanceID: threeport.ID(o.ResourceID), State: string(o.State),
-			Health: o.Health, Reason: o.Reason, Cause: o.Cause,
+			Health: o.Health, Reason: o.Reason, Cause: o.Cause, Pod: podFacts(o.Pod),
+		}
+	}
+	return out
+}
+
+// podFacts returns a copy of the facts of a Pod; nil for none.
+func podFacts(f *observe.PodFacts) *threeport.PodFacts {
+	if f == nil {
+		return nil
+	}
+	out := &threeport.PodFacts{Node: f.Node, Containers: make([]threeport.ContainerFacts, len(f.Containers))}
+	for i, c := range f.Containers {
+		out.Containers[i] = threeport.ContainerFacts{
+			Name: c.Name, Type: c.Type, Image: c.Image, State: c.State, Reason: c.Reason, Ready: c.Ready, Restarts: int64(c.Restarts),
+		}
+		if exit := c.LastExit; exit.Known {
+			out.Containers[i].LastExit = &threeport.ContainerExit{Code: int64(exit.Code), Reason: exit.Reason, Time: timeOrNil(exit.At)}
 		}
 	}
 	return out
@@ -144,9 +161,20 @@ func sizeOf(r threeport.Report) int {
 	case r.Tree != nil:
 		size := fixed
 		for _, o := range r.Tree.Objects {
-			size += fixed + len(o.Cause)
+			size += fixed + len(o.Cause) + sizeOfPod(o.Pod)
 		}
 		return size
 	}
 	return fixed
+}
+
+func sizeOfPod(f *threeport.PodFacts) (size int) {
+	if f == nil {
+		return 0
+	}
+	const fixed = 192 // field names, numbers and words
+	for i := range f.Containers {
+		size += fixed + len(f.Containers[i].Name) + len(f.Containers[i].Image)
+	}
+	return size + len(f.Node)
 }

@@ -9,7 +9,7 @@ import (
 type intervals struct {
 	// tick is how often the times below are checked.
 	tick time.Duration
-	// reprobe is the wait before a control plane without report sets is asked again: it may be upgraded.
+	// reprobe is the wait before a control plane is asked again for report sets and their features: it may be upgraded.
 	reprobe time.Duration
 	// retry is the wait after a failed probe. It doubles with each further failure, up to maxRetry.
 	retry, maxRetry time.Duration
@@ -29,7 +29,7 @@ func defaultIntervals() intervals {
 	}
 }
 
-// schedule decides when to probe whether the control plane takes report sets.
+// schedule decides when to ask the control plane for report sets and their features.
 type schedule struct {
 	intervals
 

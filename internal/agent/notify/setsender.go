@@ -34,6 +34,7 @@ type setSender struct {
 	maxReports int // of reports in a set
 	maxBytes   int // of a set
 	encoding   string
+	podFacts   bool      // the control plane accepts the facts of Pods
 	lastSent   time.Time // when the last set was answered
 	quietUntil time.Time // no heartbeat before
 }
@@ -50,6 +51,33 @@ func (s *setSender) configure(v threeport.ReportSetVersions) {
 		s.maxBytes = int(min(int64(s.maxBytes), v.MaxBytes/2))
 	}
 	s.batch = min(firstBatch, s.maxReports)
+	s.podFacts = v.Has(threeport.FeaturePods)
+}
+
+// reconfigure sets the features of the control plane, which may have been upgraded.
+func (s *setSender) reconfigure(v threeport.ReportSetVersions) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.podFacts = v.Has(threeport.FeaturePods)
+}
+
+// takesPodFacts reports whether the control plane accepts the facts of Pods.
+func (s *setSender) takesPodFacts() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.podFacts
+}
+
+// dropPodFacts removes the facts of Pods from a report that was refused, and reports whether there were any. Unless the report was
+// too large, the next ones have no facts either: an earlier release may have replaced the control plane.
+func (s *setSender) dropPodFacts(report threeport.Report, refused error) bool {
+	if report.Tree == nil || !report.Tree.DropPods() {
+		return false
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.podFacts = s.podFacts && threeport.StatusOf(refused) == http.StatusRequestEntityTooLarge
+	return true
 }
 
 // MaxBatch is how many reports Send takes at the moment.
@@ -91,6 +119,9 @@ func (s *setSender) Send(ctx context.Context, items []outbox.Item) []Result {
 		if status := report.Status; status != nil {
 			counts := s.counts.box.DeliveryCounts(item.Report.Instance())
 			status.Pending, status.Rejected, status.Dropped = counts.Pending, counts.Rejected, counts.Dropped
+		}
+		if report.Tree != nil && !d.takesPodFacts() {
+			report.Tree.DropPods()
 		}
 		n := sizeOf(report)
 		if len(set) > 0 && size+n > s.byteLimit() {
@@ -139,6 +170,9 @@ func (d setDelivery) post(ctx context.Context, set []pendingReport, again bool) 
 		half := len(set) / 2
 		d.post(ctx, set[:half], again)
 		d.post(ctx, set[half:], again)
+		return
+	case threeport.KindOf(err) == threeport.KindPermanent && d.dropPodFacts(set[0].report, err):
+		d.post(ctx, set, again)
 		return
 	}
 	for _, p := range set {

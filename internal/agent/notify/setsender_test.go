@@ -143,6 +143,117 @@ func TestSetSender_RefusedSet_IsHalved(t *testing.T) {
 	}
 }
 
+// strict refuses the facts of Pods unless the model offers them, as a control plane does with unknown fields.
+func (m *model) strict(w http.ResponseWriter, set threeport.ReportSet, _ string) bool {
+	for _, r := range set.Reports {
+		for i := 0; r.Tree != nil && i < len(r.Tree.Objects); i++ {
+			if r.Tree.Objects[i].Pod != nil && m.offers() == "null" {
+				w.WriteHeader(http.StatusUnprocessableEntity)
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// treeWithPods is a tree of a workload with a Pod and its facts.
+func treeWithPods(id, revision int64) observe.Tree {
+	tree := treeAt(revision)
+	tree.Workload.ID = id
+	tree.Objects[0].Pod = &observe.PodFacts{Node: "node-1", Containers: []observe.ContainerFacts{{
+		Name: "app", Image: "shop:1", State: "Waiting", Reason: "CrashLoopBackOff", Restarts: 4,
+		LastExit: observe.ContainerExit{Known: true, Code: 137, Reason: "OOMKilled", At: time.Unix(7, 0)},
+	}}}
+	return tree
+}
+
+// The control plane is of this release, of an earlier one, and is replaced by the other while the agent runs.
+func TestSetSender_PodFacts_OnlyIfOffered(t *testing.T) {
+	const offered, unknown = `["other","pods"]`, "null"
+	for _, tc := range []struct {
+		reason        string
+		before, after string // the features of the control plane
+		want          []int  // the Pods with facts in each tree
+		refused       int
+	}{
+		{"this release", offered, offered, []int{1, 1}, 0},
+		{"an earlier release", unknown, unknown, []int{0, 0}, 0},
+		{"an upgrade", unknown, offered, []int{0, 1}, 0},
+		{"a rollback is noticed when a tree is refused", offered, unknown, []int{1, 0}, 1},
+	} {
+		t.Run(tc.reason, func(t *testing.T) {
+			m := newModel(t)
+			features, refused, asked := tc.before, 0, make(chan string, 1000)
+			m.offers = func() string {
+				asked <- features
+				return features
+			}
+			m.refuse = func(w http.ResponseWriter, set threeport.ReportSet, encoding string) bool {
+				no := m.strict(w, set, encoding)
+				if no {
+					refused++
+				}
+				return no
+			}
+			b := newNegotiationBench(t, m, nil)
+			b.sender.schedule.reprobe = time.Hour
+			if tc.before == unknown && tc.after == offered {
+				b.sender.schedule.reprobe = time.Millisecond
+			}
+			b.run(func() {
+				b.untilChanged()
+				b.offer(treeWithPods(1, 1))
+				b.untilDelivered()
+				m.mu.Lock()
+				features = tc.after
+				m.mu.Unlock()
+				if tc.before == unknown && tc.after == offered {
+					hangs := time.After(time.Minute)
+					for !b.sender.sets.takesPodFacts() {
+						select {
+						case <-asked:
+						case <-hangs:
+							t.Fatal("the agent does not learn of the upgrade")
+						}
+					}
+				}
+				b.offer(treeWithPods(1, 2))
+			})
+			if got := m.pods(); !slices.Equal(got, tc.want) {
+				t.Errorf("the trees have facts of %v Pods, want %v", got, tc.want)
+			}
+			if refused != tc.refused || b.box.DeadLetters() != 0 {
+				t.Errorf("%d sets were refused, and %d reports are dead letters; want %d and none", refused, b.box.DeadLetters(), tc.refused)
+			}
+		})
+	}
+}
+
+// A tree that is too large with the facts of its Pods is sent without them. Other trees keep theirs.
+func TestSetSender_PodFactsTooLarge_AreLeftOut(t *testing.T) {
+	m := newModel(t)
+	m.offers = func() string { return `["pods"]` }
+	m.refuse = func(w http.ResponseWriter, set threeport.ReportSet, _ string) bool {
+		for _, r := range set.Reports {
+			if r.Tree != nil && r.Instance.ID == 1 && r.Tree.Objects[0].Pod != nil {
+				w.WriteHeader(http.StatusRequestEntityTooLarge)
+				return true
+			}
+		}
+		return false
+	}
+	b := newNegotiationBench(t, m, nil)
+	b.run(func() {
+		b.untilChanged()
+		b.offer(treeWithPods(1, 1))
+		b.untilDelivered()
+		b.offer(treeWithPods(2, 1))
+	})
+	if got := m.pods(); !slices.Equal(got, []int{0, 1}) || b.box.DeadLetters() != 0 {
+		t.Errorf("the trees have facts of %v Pods, want [0 1]; %d reports are dead letters", got, b.box.DeadLetters())
+	}
+}
+
 func poisoned(set threeport.ReportSet) bool {
 	return slices.ContainsFunc(set.Reports, func(r threeport.Report) bool { return r.Event != nil && r.Event.UID == "poison" })
 }

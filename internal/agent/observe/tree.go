@@ -31,6 +31,8 @@ type TreeObject struct {
 	State      target.State
 	// Health and Reason are words, Cause is a sentence.
 	Health, Reason, Cause string
+	// Pod has the facts of a Pod; nil for other objects. It must not be changed.
+	Pod *PodFacts
 }
 
 // Key returns the same for every tree of a workload.

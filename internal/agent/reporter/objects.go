@@ -118,8 +118,11 @@ func (r *objectReporter) assess(attribution target.Attribution, op observe.Opera
 	if !result.Recheck.IsZero() {
 		r.queues.objects.AddAfter(op.Object.Ref, max(result.Recheck.Sub(r.now()), r.queues.statusDelay))
 	}
-	if result.Changed {
+	switch {
+	case result.Changed:
 		r.healthChanged(attribution)
+	case result.FactsChanged:
+		r.statuses.treeChanged(attribution.Workload, attribution.Instance)
 	}
 }
 

@@ -144,6 +144,73 @@ func TestReporter_Trees_SpacedAndOnChangeOnly(t *testing.T) {
 	})
 }
 
+// crashed is the status of a pod whose container app has crashed: it is terminated, waits, and runs again.
+func crashed(restarts int, state string) string {
+	return fmt.Sprintf(`{"status": {"phase": "Running", "containerStatuses": [{"name": "app", "image": "other", "imageID": "a", "ready": false,
+		"restartCount": %d, "state": %s, "lastState": {"terminated": {"exitCode": 1, "reason": "Error", "finishedAt": %q}}}]}}`,
+		restarts, state, endedAt(restarts).Format(time.RFC3339))
+}
+
+// expectPod waits for the facts of the only Pod in the last tree, and returns the number of trees.
+func (w *world) expectPod(wl target.Workload, want string) (trees int) {
+	w.Helper()
+	w.eventually("the facts "+want, func() string {
+		all, _ := w.sink.trees(wl.Instance)
+		if trees = len(all); trees == 0 {
+			return "no tree was offered"
+		}
+		got := "none"
+		for _, o := range all[trees-1].Objects {
+			if o.Pod == nil {
+				continue
+			}
+			got = o.Pod.Node
+			for _, c := range o.Pod.Containers {
+				got += fmt.Sprintf(" %s %s %s %s restarts %d exit %d %s", c.Name, c.Image, c.State, c.Reason, c.Restarts, c.LastExit.Code, c.LastExit.Reason)
+			}
+		}
+		return complain(got != want, "they are "+got)
+	})
+	return trees
+}
+
+// The health of the Pod stays the same, so each tree is about its facts. A crash causes three trees at most: one for each state of the
+// container that lasts longer than the interval between two trees.
+func TestReporter_Tree_ReportsPodFactsOnChange(t *testing.T) {
+	t.Parallel()
+	for _, listed := range []bool{true, false} {
+		t.Run(fmt.Sprintf("listed %t", listed), func(t *testing.T) {
+			t.Parallel()
+			w, s := scripted(t, quick())
+			s.say("ConfigMap conf", health.Healthy)
+			s.say("Pod web-1", health.Healthy)
+			w.run()
+			conf := w.create(configMap("conf"))
+			p := w.create(strings.Replace(owned(pod("web-1"), conf), "spec: {", "spec: {nodeName: node-1, ", 1))
+			wl := w.track("web", map[bool]string{true: "v1 Pod web-1", false: "v1 ConfigMap conf"}[listed])
+			before := w.expectPod(wl, "node-1")
+			const crashes = 3
+			for n := 1; n <= crashes; n++ {
+				for _, step := range []struct{ state, want string }{
+					{`{"terminated": {"exitCode": 1, "reason": "Error"}}`, "Terminated Error"},
+					{`{"waiting": {"reason": "CrashLoopBackOff"}}`, "Waiting CrashLoopBackOff"},
+					{`{"running": {}}`, "Running "},
+				} {
+					w.patchStatus(p, crashed(n, step.state))
+					w.expectPod(wl, fmt.Sprintf("node-1 app example/app:1 %s restarts %d exit 1 Error", step.want, n))
+				}
+				w.patchStatus(p, fmt.Sprintf(`{"status": {"message": "heartbeat %d"}}`, n))
+				w.patchStatus(p, strings.Replace(crashed(n, `{"running": {}}`), `"finishedAt"`, `"message": "bye", "finishedAt"`, 1))
+			}
+			w.patchStatus(p, crashed(crashes+1, `{"running": {}}`))
+			trees := w.expectPod(wl, fmt.Sprintf("node-1 app example/app:1 Running  restarts %d exit 1 Error", crashes+1))
+			if want := before + 3*crashes + 1; trees != want {
+				t.Errorf("%d trees were offered, want %d: one for each state of the container", trees, want)
+			}
+		})
+	}
+}
+
 // lastStatus returns the status that was offered last of an instance.
 func (r *recorder) lastStatus(instance target.Instance) observe.Status {
 	r.mu.Lock()

@@ -118,13 +118,38 @@ func checkout(now time.Time) Workload {
 		pod := object("", "Pod", fmt.Sprintf("checkout-7d9c8b6f5-%s", []string{"4kq2n", "8xwzt", "c5mlp", "hh7vd", "p9r2j", "zt6bs"}[i]))
 		pods = append(pods, pod)
 		w.addDerived(pod, fresh, "Down", "CrashLoopBackOff", "container app ended with exit code 1, restarted 9 times")
+		w.Tree[len(w.Tree)-1].Pod = crashingPod(now, i)
 	}
 	for i := range 12 {
 		w.addDerived(object("", "Pod", fmt.Sprintf("checkout-cache-%d", i)), cache, "Healthy", "", "")
+		w.Tree[len(w.Tree)-1].Pod = &threeport.PodFacts{Node: nodeOf(i), Containers: []threeport.ContainerFacts{
+			{Name: "redis", Image: "registry.example.com/library/redis:7.4", State: "Running", Ready: true},
+		}}
 	}
 	w.addDefinitions(now, deployment)
 	w.addEvents(now, deployment, fresh, old, pods)
 	return w
+}
+
+func nodeOf(i int) string { return fmt.Sprint("node-", i%4+1) }
+
+// crashingPod returns the facts of a Pod whose container app crashes.
+func crashingPod(now time.Time, i int) *threeport.PodFacts {
+	ended := func(minutes int) *time.Time {
+		at := now.Add(-time.Duration(minutes) * time.Minute).UTC().Truncate(time.Second)
+		return &at
+	}
+	return &threeport.PodFacts{Node: nodeOf(i), Containers: []threeport.ContainerFacts{
+		{
+			Name: "migrate", Type: "init", Image: "registry.example.com/shop/migrate:4.18.0", State: "Terminated", Reason: "Completed",
+			LastExit: &threeport.ContainerExit{Reason: "Completed", Time: ended(26)},
+		},
+		{
+			Name: "app", Image: "registry.example.com/shop/checkout:4.18.0", State: "Waiting", Reason: "CrashLoopBackOff", Restarts: 9,
+			LastExit: &threeport.ContainerExit{Code: 1, Reason: "Error", Time: ended(2)},
+		},
+		{Name: "metrics", Image: "registry.example.com/shop/metrics:1.2.0", State: "Running"},
+	}}
 }
 
 func object(group, kind, name string) threeport.ObjectRef {
@@ -156,6 +181,7 @@ func (w *Workload) addDefinitions(now time.Time, ref threeport.ObjectRef) {
 					"name": ref.Name, "namespace": ref.Namespace, "uid": ref.UID, "generation": 31 + i, "resourceVersion": fmt.Sprint(88211 + i*907),
 					"creationTimestamp": now.Add(-40 * 24 * time.Hour).UTC().Truncate(time.Second).Format(time.RFC3339),
 					"labels":            map[string]any{"app.kubernetes.io/name": "checkout", "app.kubernetes.io/part-of": "shop", "team": "payments"},
+					"annotations":       map[string]any{"deployment.kubernetes.io/revision": fmt.Sprint(7 + i)},
 				},
 				"spec": map[string]any{
 					"replicas": 6, "revisionHistoryLimit": 2,
@@ -175,7 +201,10 @@ func (w *Workload) addDefinitions(now time.Time, ref threeport.ObjectRef) {
 				},
 				"status": map[string]any{
 					"observedGeneration": 31 + i, "replicas": 6, "updatedReplicas": 6, "readyReplicas": ready, "unavailableReplicas": 6 * i,
-					"conditions": []any{map[string]any{"type": "Available", "status": []string{"True", "False"}[i], "reason": []string{"MinimumReplicasAvailable", "MinimumReplicasUnavailable"}[i]}},
+					"conditions": []any{
+						map[string]any{"type": "Available", "status": []string{"True", "False"}[i], "reason": []string{"MinimumReplicasAvailable", "MinimumReplicasUnavailable"}[i]},
+						map[string]any{"type": "Progressing", "status": []string{"True", "False"}[i], "reason": []string{"NewReplicaSetAvailable", "ProgressDeadlineExceeded"}[i]},
+					},
 				},
 			})},
 		})

@@ -14,7 +14,7 @@ const rowBytes = 256
 // SQL expressions for the size of a definition d and of an object o. They equal bytesAfter and treeNodeBytes.
 var (
 	definitionBytesSQL = bytesOf("d", "uid", "apigroup", "apiversion", "kind", "namespace", "name", "operation", "current", "previous")
-	objectBytesSQL     = bytesOf("o", "key", "uid", "apigroup", "apiversion", "kind", "namespace", "name", "owner", "state", "health", "reason", "cause")
+	objectBytesSQL     = bytesOf("o", "key", "uid", "apigroup", "apiversion", "kind", "namespace", "name", "owner", "state", "health", "reason", "cause", "pod")
 )
 
 // bytesOf is an SQL expression for the size of a row. In neither database octet_length loads a long text.
@@ -30,8 +30,8 @@ func objectRefBytes(o *threeport.ObjectRef) int64 {
 	return int64(rowBytes + len(o.UID) + len(o.Group) + len(o.Version) + len(o.Kind) + len(o.Namespace) + len(o.Name))
 }
 
-func treeNodeBytes(key string, o *threeport.TreeObject) int64 {
-	return objectRefBytes(&o.Object) + int64(len(key)+len(o.Owner)+len(o.State)+len(o.Health)+len(o.Reason)+len(o.Cause))
+func treeNodeBytes(key string, o *storedObject) int64 {
+	return objectRefBytes(&o.Object) + int64(len(key)+len(o.Owner)+len(o.State)+len(o.Health)+len(o.Reason)+len(o.Cause)+len(o.pod))
 }
 
 // storedBytes is the size of a cluster's definitions and objects. Each transaction keeps it up to date, and

@@ -39,9 +39,12 @@ func TestApply_StoredBytes_EqualRows(t *testing.T) {
 			{operationOf(w.helm, 0, "a", modified, 20)}, // moves it
 			{operationOf(w.workload, w.resource, "a", modified, 30), operationOf(w.helm, 0, "a", modified, 31)},
 			{operationOf(w.workload, w.resource, "a", deleted, 40), operationOf(w.helm, 0, "unknown", deleted, 1)},
-			{treeOf(w.workload, 1, node, nodeOf("b", "", "Healthy")), treeOf(w.helm, 1, node)},
-			{treeOf(w.workload, 2, nodeOf("a longer name", "1", "Healthy"), nodeOf("b", "", "Healthy"))},
-			{treeOf(w.workload, 3), statusOf(w.workload, "Healthy", 1)},
+			{treeOf(w.workload, 1, node, podNode("pod", 4)), treeOf(w.helm, 1, node)},
+			{treeOf(w.workload, 2, node, podNode("pod", 5)), treeOf(w.helm, 2, node)},
+			{treeOf(w.workload, 3, node, nodeOf("pod", "pod", "Healthy")), treeOf(w.helm, 3, node)},
+			{treeOf(w.workload, 4, node, nodeOf("b", "", "Healthy")), treeOf(w.helm, 4, node)},
+			{treeOf(w.workload, 5, nodeOf("a longer name", "1", "Healthy"), nodeOf("b", "", "Healthy"))},
+			{treeOf(w.workload, 6), statusOf(w.workload, "Healthy", 1)},
 		} {
 			apply(t, s, "one", set...)
 			storedBytesOf(t, s)

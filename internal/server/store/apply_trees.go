@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"strings"
 
 	"github.com/threeport/threeport-agent/internal/threeport"
@@ -11,9 +12,15 @@ import (
 
 // treeNode is an object of a workload's tree with its key.
 type treeNode struct {
-	*threeport.TreeObject
+	*storedObject
 	of  instanceKey
 	key string
+}
+
+// storedObject is an object of a tree as its row has it.
+type storedObject struct {
+	threeport.TreeObject        // without Pod
+	pod                  string // the facts of a Pod as JSON; empty for none
 }
 
 // maxKey limits the key of a node, in bytes: PostgreSQL limits the size of index entries.
@@ -67,7 +74,7 @@ func (a *applyTx) applyTrees(ctx context.Context) error {
 }
 
 // applyTree adds the changes of one tree, unless they exceed the cluster's quota.
-func (a *applyTx) applyTree(to *treeChanges, one *item, w *workloadState, present map[string]*threeport.TreeObject) {
+func (a *applyTx) applyTree(to *treeChanges, one *item, w *workloadState, present map[string]*storedObject) {
 	objects := a.storedObjects(one)
 	changes := diffTree(one.instance, objects, present)
 	if !a.reserve(changes.growth(present)) {
@@ -90,28 +97,32 @@ func (a *applyTx) applyTree(to *treeChanges, one *item, w *workloadState, presen
 // storedObjects returns the objects of a tree as they are stored: with causes of limited length, and without references
 // to resource rows of other workloads. The row may have been deleted or moved since the agent read it. The tree is still
 // correct, and its rejection would hide all objects of the workload.
-func (a *applyTx) storedObjects(i *item) []*threeport.TreeObject {
-	objects := make([]*threeport.TreeObject, len(i.Tree.Objects))
+func (a *applyTx) storedObjects(i *item) []*storedObject {
+	objects := make([]*storedObject, len(i.Tree.Objects))
 	for n := range objects {
-		o := &i.Tree.Objects[n]
-		id := int64(o.ResourceInstanceID)
-		foreign := id != 0 && !a.resources[id].belongsTo(i.instance)
-		if foreign || len(o.Cause) > threeport.MaxTreeCause {
-			stored := *o
-			if foreign {
-				stored.ResourceInstanceID = 0
-			}
-			stored.Cause = threeport.CutTreeCause(o.Cause)
-			o = &stored
+		o := &storedObject{TreeObject: i.Tree.Objects[n]}
+		if id := int64(o.ResourceInstanceID); id != 0 && !a.resources[id].belongsTo(i.instance) {
+			o.ResourceInstanceID = 0
 		}
+		o.Cause = threeport.CutTreeCause(o.Cause)
+		o.pod, o.Pod = podText(o.Pod), nil
 		objects[n] = o
 	}
 	return objects
 }
 
+// podText returns the facts of a Pod as they are stored. Equal facts have equal texts.
+func podText(facts *threeport.PodFacts) string {
+	if facts == nil {
+		return ""
+	}
+	text, _ := json.Marshal(facts) // validateReport has checked its times
+	return string(text)
+}
+
 // diffTree compares a workload's tree with the stored one. Of two nodes with the same key (an object that two API groups
 // serve), the first counts.
-func diffTree(of instanceKey, objects []*threeport.TreeObject, present map[string]*threeport.TreeObject) (c treeChanges) {
+func diffTree(of instanceKey, objects []*storedObject, present map[string]*storedObject) (c treeChanges) {
 	seen := make(map[string]bool, len(objects))
 	for _, o := range objects {
 		key := nodeKey(&o.Object)
@@ -133,9 +144,9 @@ func diffTree(of instanceKey, objects []*threeport.TreeObject, present map[strin
 
 // growth is how many bytes the written nodes add to the stored ones. A node that was gone counts as new, although its row
 // exists; [Store.Prune] corrects that.
-func (c *treeChanges) growth(present map[string]*threeport.TreeObject) (bytes int64) {
+func (c *treeChanges) growth(present map[string]*storedObject) (bytes int64) {
 	for _, n := range c.written {
-		bytes += treeNodeBytes(n.key, n.TreeObject)
+		bytes += treeNodeBytes(n.key, n.storedObject)
 		if old, known := present[n.key]; known {
 			bytes -= treeNodeBytes(n.key, old)
 		}
@@ -144,21 +155,21 @@ func (c *treeChanges) growth(present map[string]*threeport.TreeObject) (bytes in
 }
 
 // readTrees reads the nodes that are not marked as gone.
-func (a *applyTx) readTrees(ctx context.Context, of []*workloadState) (map[instanceKey]map[string]*threeport.TreeObject, error) {
-	found := make(map[instanceKey]map[string]*threeport.TreeObject, len(of))
+func (a *applyTx) readTrees(ctx context.Context, of []*workloadState) (map[instanceKey]map[string]*storedObject, error) {
+	found := make(map[instanceKey]map[string]*storedObject, len(of))
 	for _, w := range of {
-		found[w.instanceKey] = make(map[string]*threeport.TreeObject)
+		found[w.instanceKey] = make(map[string]*storedObject)
 	}
 	err := a.exec(ctx, bulk{
 		"SELECT o.type, o.id, o.key, o.uid, o.apigroup, o.apiversion, o.kind, o.namespace, o.name, o.owner, o.listed, o.resourceinstanceid, " +
-			"o.state, o.health, o.reason, o.cause FROM x CROSS JOIN objects o WHERE o.type = x.type AND o.id = x.id AND o.goneat IS NULL",
+			"o.state, o.health, o.reason, o.cause, o.pod FROM x CROSS JOIN objects o WHERE o.type = x.type AND o.id = x.id AND o.goneat IS NULL",
 		workloadKeyColumns(of), len(of), nil,
 	}, func(scan scanner) error {
 		var instance instanceKey
 		var key string
-		var o threeport.TreeObject
+		var o storedObject
 		err := scan(&instance.kind, &instance.id, &key, &o.Object.UID, &o.Object.Group, &o.Object.Version, &o.Object.Kind, &o.Object.Namespace,
-			&o.Object.Name, &o.Owner, &o.Listed, (*int64)(&o.ResourceInstanceID), &o.State, &o.Health, &o.Reason, &o.Cause)
+			&o.Object.Name, &o.Owner, &o.Listed, (*int64)(&o.ResourceInstanceID), &o.State, &o.Health, &o.Reason, &o.Cause, &o.pod)
 		found[instance][key] = &o
 		return err
 	})
@@ -247,14 +258,14 @@ func nodeKeyColumns(nodes []treeNode) []column {
 func (a *applyTx) writeNodes(ctx context.Context, nodes []treeNode) error {
 	return a.exec(ctx, bulk{
 		`INSERT INTO objects (type, id, key, clusteruid, uid, apigroup, apiversion, kind, namespace, name, owner, listed,
-			resourceinstanceid, state, health, reason, cause, since)
+			resourceinstanceid, state, health, reason, cause, pod, since)
 		SELECT x.type, x.id, x.key, CAST(? AS TEXT), x.uid, x.apigroup, x.apiversion, x.kind, x.namespace, x.name, x.owner, x.listed,
-			x.resourceinstanceid, x.state, x.health, x.reason, x.cause, CAST(? AS BIGINT)
+			x.resourceinstanceid, x.state, x.health, x.reason, x.cause, x.pod, CAST(? AS BIGINT)
 		FROM x WHERE TRUE
 		ON CONFLICT (type, id, key) DO UPDATE SET apigroup = excluded.apigroup, apiversion = excluded.apiversion, kind = excluded.kind,
 			namespace = excluded.namespace, name = excluded.name, owner = excluded.owner, listed = excluded.listed,
 			resourceinstanceid = excluded.resourceinstanceid, state = excluded.state, health = excluded.health,
-			reason = excluded.reason, cause = excluded.cause,
+			reason = excluded.reason, cause = excluded.cause, pod = excluded.pod,
 			since = CASE WHEN objects.health = excluded.health THEN objects.since ELSE excluded.since END, goneat = NULL`,
 		append(nodeKeyColumns(nodes),
 			texts("uid", nodes, func(n treeNode) string { return n.Object.UID }),
@@ -269,7 +280,8 @@ func (a *applyTx) writeNodes(ctx context.Context, nodes []treeNode) error {
 			texts("state", nodes, func(n treeNode) string { return n.State }),
 			texts("health", nodes, func(n treeNode) string { return n.Health }),
 			texts("reason", nodes, func(n treeNode) string { return n.Reason }),
-			texts("cause", nodes, func(n treeNode) string { return n.Cause })),
+			texts("cause", nodes, func(n treeNode) string { return n.Cause }),
+			texts("pod", nodes, func(n treeNode) string { return n.pod })),
 		len(nodes),
 		[]any{a.agent.ClusterUID, a.now},
 	}, nil)

@@ -2,10 +2,12 @@ package store
 
 import (
 	"fmt"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/threeport/threeport-agent/internal/threeport"
 )
@@ -140,6 +142,59 @@ func TestApplyTrees_Counts_AreOfTheLastTree(t *testing.T) {
 		if got, want := show(), "{12 12} {0 0} [n0 n1 n10 n2 n3 n4 n5 n6 n7 n8]"; got != want {
 			t.Errorf("the counts are %s, want %s", got, want)
 		}
+	})
+}
+
+// podNode is a Pod with facts.
+func podNode(name string, restarts int64) threeport.TreeObject {
+	node := nodeOf(name, name, "Down")
+	at := reportTime.Add(time.Duration(restarts) * time.Minute)
+	node.Pod = &threeport.PodFacts{Node: "node-1", Containers: []threeport.ContainerFacts{
+		{Name: "setup", Type: "init", State: "Terminated", Reason: "Completed", LastExit: &threeport.ContainerExit{}},
+		{
+			Name: "app", Image: "shop:1", State: "Waiting", Reason: "CrashLoopBackOff", Restarts: restarts,
+			LastExit: &threeport.ContainerExit{Code: 137, Reason: "OOMKilled", Time: &at},
+		},
+	}}
+	return node
+}
+
+// An earlier agent reports no facts. The facts of a deleted Pod are kept.
+func TestApplyTrees_PodFacts_AreStoredOnChange(t *testing.T) {
+	forEachDatabase(t, func(t *testing.T, s *Store) {
+		t.Helper()
+		w := newWorld(t, s)
+		shows := func(of threeport.Instance, name string, want *threeport.PodFacts) {
+			t.Helper()
+			for _, o := range readDetail(t, s, of).Objects {
+				if o.Object.Name == name && !reflect.DeepEqual(o.Pod, want) {
+					t.Errorf("%s has the facts %+v, want %+v", name, o.Pod, want)
+				}
+			}
+		}
+		row := func() int64 { return count(t, s, "SELECT changedat FROM workloads WHERE id = ?", int64(w.workload.ID)) }
+		first := podNode("a", 4)
+		apply(t, s, "one", treeOf(w.workload, 1, first, nodeOf("b", "b", "Healthy")))
+		shows(w.workload, "a", first.Pod)
+		shows(w.workload, "b", nil)
+		if first.Pod == nil {
+			t.Error("Apply modified the set of the caller")
+		}
+		before := row()
+		apply(t, s, "one", treeOf(w.workload, 2, podNode("a", 4), nodeOf("b", "b", "Healthy")))
+		if row() != before {
+			t.Error("unchanged facts changed the workload row")
+		}
+		second := podNode("a", 5)
+		apply(t, s, "one", treeOf(w.workload, 3, second, nodeOf("b", "b", "Healthy")))
+		shows(w.workload, "a", second.Pod)
+		if row() == before {
+			t.Error("changed facts did not change the workload row")
+		}
+		apply(t, s, "one", treeOf(w.workload, 4, nodeOf("b", "b", "Healthy")))
+		shows(w.workload, "a", second.Pod)
+		apply(t, s, "one", treeOf(w.workload, 5, nodeOf("a", "a", "Down")))
+		shows(w.workload, "a", nil)
 	})
 }
 

@@ -21,6 +21,7 @@ const (
 	maxVersion = 63
 	maxUID     = 128
 	maxName    = 253
+	maxImage   = 1024
 	maxReason  = 256 // also for the UID of an Event
 	maxMessage = 65_536
 
@@ -234,4 +235,35 @@ func (c *validator) node(o *threeport.TreeObject) {
 	c.word("health", o.Health, statuses)
 	c.text("reason", o.Reason, 0, maxReason)
 	c.text("cause", o.Cause, 0, maxMessage)
+	if o.Pod != nil {
+		c.pod(o.Pod)
+	}
+}
+
+func (c *validator) pod(f *threeport.PodFacts) {
+	c.text("pod.node", f.Node, 0, maxName)
+	if len(f.Containers) > threeport.MaxContainers {
+		c.fail("pod.containers", "a list of at most "+strconv.Itoa(threeport.MaxContainers))
+	}
+	for i := range f.Containers {
+		var container validator
+		container.container(&f.Containers[i])
+		if container.err != nil {
+			c.nested("pod.containers["+strconv.Itoa(i)+"]", container)
+			return
+		}
+	}
+}
+
+func (c *validator) container(f *threeport.ContainerFacts) {
+	c.text("name", f.Name, 0, maxName)
+	c.word("type", f.Type, threeport.ContainerTypes)
+	c.text("image", f.Image, 0, maxImage)
+	c.word("state", f.State, threeport.ContainerStates)
+	c.text("reason", f.Reason, 0, maxReason)
+	c.count("restarts", f.Restarts)
+	if exit := f.LastExit; exit != nil {
+		c.text("lastExit.reason", exit.Reason, 0, maxReason)
+		c.time("lastExit.time", exit.Time)
+	}
 }

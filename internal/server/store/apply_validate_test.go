@@ -116,6 +116,41 @@ func TestValidateReport(t *testing.T) {
 			want:    "tree.objects[0].object.kind: ",
 		},
 		{
+			report: treeOf(of, 1, podNode("a", 1)), corrupt: func(r *threeport.Report) { r.Tree.Objects[0].Pod.Node = "\x00" },
+			want: "tree.objects[0].pod.node: must be UTF-8 without NUL",
+		},
+		{
+			report: treeOf(of, 1, podNode("a", 1)),
+			corrupt: func(r *threeport.Report) {
+				r.Tree.Objects[0].Pod.Containers = make([]threeport.ContainerFacts, threeport.MaxContainers+1)
+			},
+			want: "tree.objects[0].pod.containers: must be a list of at most 64",
+		},
+		{
+			report: treeOf(of, 1, podNode("a", 1)), corrupt: func(r *threeport.Report) { r.Tree.Objects[0].Pod.Containers[1].State = secret },
+			want: "tree.objects[0].pod.containers[1].state: must be one of Waiting, Running, Terminated",
+		},
+		{
+			report: treeOf(of, 1, podNode("a", 1)), corrupt: func(r *threeport.Report) { r.Tree.Objects[0].Pod.Containers[1].Type = secret },
+			want: "tree.objects[0].pod.containers[1].type: ",
+		},
+		{
+			report: treeOf(of, 1, podNode("a", 1)),
+			corrupt: func(r *threeport.Report) {
+				r.Tree.Objects[0].Pod.Containers[1].Image = strings.Repeat("é", maxImage+1)
+			},
+			want: "tree.objects[0].pod.containers[1].image: must be a text of at most 1024 characters",
+		},
+		{
+			report: treeOf(of, 1, podNode("a", 1)), corrupt: func(r *threeport.Report) { r.Tree.Objects[0].Pod.Containers[1].Restarts = -1 },
+			want: "tree.objects[0].pod.containers[1].restarts: ",
+		},
+		{
+			report:  treeOf(of, 1, podNode("a", 1)),
+			corrupt: func(r *threeport.Report) { r.Tree.Objects[0].Pod.Containers[1].LastExit.Time = &time.Time{} },
+			want:    "tree.objects[0].pod.containers[1].lastExit.time: ",
+		},
+		{
 			report:  treeOf(of, 1),
 			corrupt: func(r *threeport.Report) { r.Tree.Objects = make([]threeport.TreeObject, maxObjects+1) },
 			want:    "tree.objects: must be a list of at most 20000",

@@ -17,7 +17,7 @@ type treeCounts struct {
 }
 
 // countTree counts the objects of a tree.
-func countTree(objects []*threeport.TreeObject) treeCounts {
+func countTree(objects []*storedObject) treeCounts {
 	var c treeCounts
 	namespaces := []string{}
 	for _, o := range objects {
@@ -38,7 +38,7 @@ func countTree(objects []*threeport.TreeObject) treeCounts {
 	return c
 }
 
-func addTo(c *threeport.Count, o *threeport.TreeObject) {
+func addTo(c *threeport.Count, o *storedObject) {
 	c.Total++
 	if o.Health == "Healthy" {
 		c.Healthy++

@@ -18,7 +18,7 @@ var workloadQuery = "SELECT " + workloadColumns(maxMessage) + " FROM " + workloa
 
 const (
 	objectColumns = "SELECT o.key, o.apigroup, o.apiversion, o.kind, o.namespace, o.name, o.uid, o.owner, o.listed, o.resourceinstanceid, " +
-		"o.state, o.health, o.reason, o.cause, o.since, o.goneat, d.created, d.goneat, d.uid IS NOT NULL " +
+		"o.state, o.health, o.reason, o.cause, o.pod, o.since, o.goneat, d.created, d.goneat, d.uid IS NOT NULL " +
 		"FROM objects o LEFT JOIN definitions d ON d.clusteruid = o.clusteruid AND d.uid = o.uid WHERE o.type = ? AND o.id = ? "
 	presentQuery = objectColumns + "AND o.goneat IS NULL AND o.key > ? ORDER BY o.key LIMIT ?"
 	deletedQuery = objectColumns + "AND (o.goneat, o.key) < (?, ?) ORDER BY o.goneat DESC, o.key DESC LIMIT ?"
@@ -94,7 +94,14 @@ func (t *Tree) read(ctx context.Context, query string, limit int64, position ...
 // objectBytes is about the size of an object in an answer.
 func objectBytes(o threeport.Object) int {
 	const others = 512 // the names of the fields, and the values with small limits
-	return others + jsonBytes(o.Object.Name, o.Owner, o.Reason, o.Cause)
+	size := others + jsonBytes(o.Object.Name, o.Owner, o.Reason, o.Cause)
+	if o.Pod == nil {
+		return size
+	}
+	for _, c := range o.Pod.Containers {
+		size += others + jsonBytes(c.Name, c.Image)
+	}
+	return size + jsonBytes(o.Pod.Node)
 }
 
 // workloadRow returns the row of a workload, or [ErrNotFound] if it does not exist or is deleted.
@@ -114,12 +121,16 @@ func scanObject(scan scanner) (object threeport.Object, key string, err error) {
 		resource, since          int64
 		goneAt, created, deleted sql.NullInt64
 		ref                      = &object.Object
+		pod                      string
 	)
 	err = scan(&key, &ref.Group, &ref.Version, &ref.Kind, &ref.Namespace, &ref.Name, &ref.UID, &object.Owner, &object.Listed, &resource,
-		&object.State, &object.Health, &object.Reason, &object.Cause, &since, &goneAt, &created, &deleted, &object.Defined)
+		&object.State, &object.Health, &object.Reason, &object.Cause, &pod, &since, &goneAt, &created, &deleted, &object.Defined)
 	object.ResourceInstanceID = threeport.ID(resource)
 	object.Since, object.Gone = optionalTime(nonZeroTime(since)), optionalTime(goneAt)
 	object.Created, object.Deleted = optionalTime(created), optionalTime(deleted)
+	if err == nil && pod != "" {
+		err = json.Unmarshal([]byte(pod), &object.Pod)
+	}
 	return object, key, err
 }
 

@@ -2,9 +2,11 @@
 
 import { exact, get } from './api.js';
 import { fill, h, patch } from './dom.js';
+import { commandList } from './commands.js';
 import { diffList } from './difflist.js';
 import { Folded } from './folded.js';
 import { goneWord, objectKey } from './objects.js';
+import { podFacts } from './podfacts.js';
 import { retryNow, problemText, retry } from './retry.js';
 import { retryButton, skeleton } from './states.js';
 import { badge } from './status.js';
@@ -25,6 +27,7 @@ export class ObjectPanel {
   #folded = null;
   #drawn = {}; // the definition that each tab shows
   #facts = h('div', { class: 'object-facts' });
+  #commands = h('div', {});
   #note = h('div', {});
   #version = h('p', { class: 'version' });
   #tabs = {};
@@ -47,7 +50,7 @@ export class ObjectPanel {
         } }, Object.values(this.#tabs)),
         this.#version),
       Object.values(this.#panels));
-    this.element = h('section', { class: 'panel object', 'aria-labelledby': 'object-title' }, this.#facts, this.#note, this.#frame);
+    this.element = h('section', { class: 'panel object', 'aria-labelledby': 'object-title' }, this.#facts, this.#commands, this.#note, this.#frame);
   }
 
   stop() {
@@ -110,6 +113,7 @@ export class ObjectPanel {
 
   #draw() {
     const definition = this.#of.path ? this.#of.definition : null;
+    patch(this.#commands, this.#object && commandList(this.#object, definition));
     patch(this.#note, this.#noteOf(definition));
     this.#frame.hidden = !definition;
     if (!definition) return;
@@ -173,6 +177,7 @@ function facts(o, past) {
       o.state && o.state !== 'Present' && h('span', { class: 'tag' }, stateWord(o.state, past))),
     (o.cause || o.reason) && h('p', { class: 'object-cause' }, was && 'Last reported cause: ', long(o.cause || o.reason, 400)),
     h('p', { class: 'object-where mono' }, isolated([group, version].filter(Boolean).join('/')), namespace && [' · ', isolated(namespace)], ' · ', o.listed ? 'listed' : 'derived'),
+    o.pod && podFacts(o.pod, past || Boolean(o.gone)),
   ];
 }
 
@@ -184,13 +189,7 @@ const MISSING = {
 function whyUndefined(o, past) {
   if (o.gone && goneWord(o) !== 'deleted') return 'The ReplicaSet has no Pods. It may still exist.';
   if (o.gone) return 'The object is deleted. Its definition was removed after its retention time.';
-  if (!o.listed) return ['Created by a controller. Only its health is reported. Details: ', h('code', {}, describeCommand(o.object))];
+  if (!o.listed) return `Created by a controller. Only its health${o.pod ? ', its node and its containers are' : ' is'} reported.`;
   if (o.state && o.state !== 'Present') return `No definition: ${(MISSING[o.state] ?? ['the object cannot be read', 'the object could not be read'])[Number(past)]}.`;
   return 'The definition has not been reported yet.';
-}
-
-// describeCommand is the kubectl command that shows an object.
-function describeCommand({ group, kind, namespace, name }) {
-  const resource = plain(group ? `${kind}.${group}` : kind).toLowerCase();
-  return `kubectl ${namespace ? `-n ${plain(namespace)} ` : ''}describe ${resource} ${plain(name)}`;
 }

@@ -58,6 +58,9 @@ export class Timeline {
     cancelAnimationFrame(this.#frame);
   }
 
+  /** focus moves the focus to the timeline. */
+  focus() { this.#area.focus({ preventScroll: true }); }
+
   /** show draws the filtered Events, newest first, with all changes of the status and all gaps. */
   show({ events, changes, gaps, workload }) {
     const { status, silent, said, since, heardAt } = workload;

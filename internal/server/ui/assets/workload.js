@@ -8,6 +8,7 @@ import { EventFilter } from './eventfilter.js';
 import { Events, changeOf, notHealthySince } from './events.js';
 import { listAddress } from './home.js';
 import { Lifecycle } from './lifecycle.js';
+import { ObjectFilter } from './objectfilter.js';
 import { objectKey } from './objects.js';
 import { retryNow, problemText, isTemporary, retry } from './retry.js';
 import { setParams, reload } from './router.js';
@@ -66,12 +67,14 @@ export class WorkloadPage {
     const { detail, filter, timeline } = this.#shown;
     this.#read(params);
     timeline?.read(params);
-    if (filter?.read(params)) this.#drawEvents();
+    const filtered = filter?.read(params);
     if (detail) this.#drawObjects();
+    if (filtered || this.#filterByObject()) this.#drawEvents();
   }
 
   #read(params) {
     this.#shown.chosen = params.get('object') ?? '';
+    this.#shown.allEvents = params.get('events') === 'all';
     this.#shown.tab = Object.hasOwn(TABS, params.get('tab')) ? params.get('tab') : 'definition';
   }
 
@@ -160,6 +163,11 @@ export class WorkloadPage {
     const shown = this.#shown;
     for (const part of [shown.filter, shown.timeline]) part?.stop();
     shown.list = new EventList();
+    shown.objectFilter = new ObjectFilter(() => {
+      setParams({ events: 'all' });
+      shown.timeline.focus();
+    });
+    shown.filteredBy = null;
     shown.filter = new EventFilter(() => { setParams(shown.filter.params); this.#drawEvents(); });
     shown.timeline = new Timeline({ show: (events, total) => shown.list.show(events, total), pick: (events) => shown.list.pick(events), write: setParams });
     for (const part of [shown.filter, shown.timeline]) part.read(new URLSearchParams(location.search));
@@ -174,12 +182,12 @@ export class WorkloadPage {
         shown.panel.element,
         h('section', { class: 'panel happened', 'aria-labelledby': 'timeline-title' },
           h('div', { class: 'panel-head' }, h('h2', { id: 'timeline-title' }, 'Timeline'), shown.filter.element),
-          shown.timeline.element, shown.eventNote, shown.list.element))));
+          shown.objectFilter.element, shown.timeline.element, shown.eventNote, shown.list.element))));
   }
 
   // On a narrow page the panel is below the objects and may be invisible.
   #choose(object) {
-    setParams({ object: objectKey(object) });
+    setParams({ object: objectKey(object), events: '' });
     const { panel, tree } = this.#shown;
     announce(`${plain(`${object.object.kind} ${object.object.name}`)} is shown`);
     if (panel.element.getBoundingClientRect().top < tree.element.getBoundingClientRect().bottom) return; // the panel is beside the tree
@@ -204,12 +212,27 @@ export class WorkloadPage {
     treeNote.textContent = present.length ? `${count(listed)} listed, ${count(present.length - listed)} derived` : 'No objects have been reported yet.';
   }
 
+  // Filters the Events by the object in the address, and returns whether the filter has changed. The object that the page shows by
+  // itself is no filter.
+  #filterByObject() {
+    const shown = this.#shown;
+    const { detail, chosen, allEvents, objectFilter } = shown;
+    if (!detail || !objectFilter) return false;
+    const object = allEvents ? null : detail.objects.find((o) => objectKey(o) === chosen) ?? null;
+    if (shown.filteredBy === object) return false;
+    shown.filteredBy = object;
+    objectFilter.show(object, detail.objects);
+    return true;
+  }
+
   #drawEvents() {
-    const { events, lifecycle, filter, timeline, detail, eventNote } = this.#shown;
+    const { events, lifecycle, filter, objectFilter, timeline, detail, eventNote } = this.#shown;
     const all = lifecycle.addTo(events.items, detail.objects);
     filter.offer(all);
+    this.#filterByObject();
+    const [matches, isOfObject] = [filter.predicate(), objectFilter.predicate()];
     timeline.show({
-      events: all.filter(filter.predicate()), workload: detail.workload,
+      events: all.filter((event) => isOfObject(event) && matches(event)), workload: detail.workload,
       changes: all.filter((event) => changeOf(event)), gaps: all.filter((event) => event.gap),
     });
     eventNote.textContent = missing(events);
