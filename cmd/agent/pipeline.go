@@ -4,8 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 
-	"golang.org/x/sync/errgroup"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/threeport/threeport-agent/internal/agent/leader"
@@ -69,24 +69,24 @@ func (p pipeline) run(leading, untilStopped context.Context) error {
 	delivered := make(chan error, 1)
 	go func() { delivered <- p.notifier.Run(delivery) }()
 
-	var others errgroup.Group
-	others.Go(func() error { return p.reporter.Run(leading) })
+	var others sync.WaitGroup
+	others.Go(func() { p.reporter.Run(leading) })
 	if p.negotiation != nil {
-		others.Go(func() error { return p.negotiation.Run(leading) })
+		others.Go(func() { p.negotiation.Run(leading) })
 	}
 	if p.resyncer != nil {
-		others.Go(func() error { return p.resyncer.Run(leading) })
+		others.Go(func() { p.resyncer.Run(leading) })
 	}
 	if p.ownRules != nil {
-		others.Go(func() error { return p.ownRules.Run(leading, p.reporter.ReassessAll) })
+		others.Go(func() { p.ownRules.Run(leading, p.reporter.ReassessAll) })
 	}
 	if p.redaction != nil {
-		others.Go(func() error { return p.redaction.Run(leading, p.reporter.RedactionChanged) })
+		others.Go(func() { p.redaction.Run(leading, p.reporter.RedactionChanged) })
 	}
 	if p.heartbeat != nil {
-		others.Go(func() error { p.heartbeat.Run(leading); return nil })
+		others.Go(func() { p.heartbeat.Run(leading) })
 	}
-	err := others.Wait()
+	others.Wait()
 	stop(nil)
-	return errors.Join(err, <-delivered)
+	return <-delivered
 }

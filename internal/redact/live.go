@@ -41,7 +41,7 @@ func (l *Live) Collectors() []prometheus.Collector {
 }
 
 // Run reloads the rules when they change, until the context ends. It calls changed after each reload, never concurrently.
-func (l *Live) Run(ctx context.Context, changed func()) error { return l.files.Run(ctx, changed) }
+func (l *Live) Run(ctx context.Context, changed func()) { l.files.Run(ctx, changed) }
 
 // Metrics are the metrics of a user's rules.
 type Metrics struct{ rules, failing prometheus.Gauge }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"sync"
 	"testing"
 	"time"
 
@@ -26,14 +27,10 @@ func TestLive_InvalidRules_PreviousRulesStay(t *testing.T) {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
-	changed, ended := make(chan struct{}, 1), make(chan error, 1)
-	go func() { ended <- live.Run(ctx, func() { changed <- struct{}{} }) }()
-	defer func() {
-		cancel()
-		if err := <-ended; err != nil {
-			t.Error(err)
-		}
-	}()
+	changed := make(chan struct{}, 1)
+	var running sync.WaitGroup
+	running.Go(func() { live.Run(ctx, func() { changed <- struct{}{} }) })
+	defer func() { cancel(); running.Wait() }()
 	const object = `{"a":"1","b":"2","kind":"A"}`
 	expect := func(want string, rules, failing float64) {
 		t.Helper()

@@ -73,7 +73,7 @@ func Open[R Rules](path string, parse func(...File) (R, error), metrics Metrics,
 func (l *Live[R]) Current() R { return *l.rules.Load() }
 
 // Run reloads the rules when they change, until the context ends. It calls changed after each reload, never concurrently.
-func (l *Live[R]) Run(ctx context.Context, changed func()) error {
+func (l *Live[R]) Run(ctx context.Context, changed func()) {
 	var events chan fsnotify.Event
 	var errs chan error
 	watcher, err := fsnotify.NewWatcher()
@@ -90,7 +90,7 @@ func (l *Live[R]) Run(ctx context.Context, changed func()) error {
 	for {
 		select {
 		case <-ctx.Done():
-			return nil
+			return
 		case <-events:
 			settled.Reset(settleDelay)
 			continue

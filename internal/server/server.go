@@ -189,7 +189,7 @@ func (s *Server) runBackground(ctx context.Context, running *sync.WaitGroup) {
 		"maintenance": func(ctx context.Context) error { return s.store.Maintain(ctx, s.config.Maintenance) },
 	}
 	if s.redaction != nil {
-		tasks["redaction rules"] = func(ctx context.Context) error { return s.redaction.Run(ctx, func() {}) }
+		running.Go(func() { s.redaction.Run(ctx, func() {}) })
 	}
 	for name, run := range tasks {
 		running.Go(func() {

@@ -56,15 +56,13 @@ func (w *world) run() {
 		reporter.NewMetrics(prometheus.NewRegistry()), logr.Discard(), w.reconciler.Changed)
 	w.reconciler.SetReporter(reports)
 	w.must(w.reconciler.SetupWithManager(mgr))
-	for name, run := range map[string]func(context.Context) error{
-		"manager": mgr.Start, "reporter": reports.Run, "delivery": func(ctx context.Context) error { acceptAll(ctx, box); return nil },
-	} {
-		all.Go(func() {
-			if err := run(ctx); err != nil {
-				w.Errorf("the %s ended with %v", name, err)
-			}
-		})
-	}
+	all.Go(func() { reports.Run(ctx) })
+	all.Go(func() { acceptAll(ctx, box) })
+	all.Go(func() {
+		if err := mgr.Start(ctx); err != nil {
+			w.Errorf("the manager ended with %v", err)
+		}
+	})
 }
 
 // rollout is a Deployment with its ReplicaSet and Pods. The test creates them, because no controller manager runs.

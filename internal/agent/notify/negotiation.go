@@ -26,8 +26,9 @@ type NegotiatingSender struct {
 	schedule *schedule
 	log      logr.Logger
 
-	probed    chan struct{} // closed after the first probe
-	probeOnce sync.Once
+	probed         chan struct{} // closed after the first probe
+	probeOnce      sync.Once
+	heartbeatFails bool // the last heartbeat failed; only for Run
 }
 
 // NewNegotiatingSender returns a sender for the reports of an outbox. Nothing is sent before [NegotiatingSender.Run] has
@@ -90,8 +91,8 @@ func (n *NegotiatingSender) sendV0(ctx context.Context, items []outbox.Item) []R
 }
 
 // Run probes for report sets, sends heartbeats and keeps delivery counts up to date until the context ends. During an
-// outage it sends nothing of its own: the outbox probes with reports. It returns nil.
-func (n *NegotiatingSender) Run(ctx context.Context) error {
+// outage it sends nothing of its own: the outbox probes with reports.
+func (n *NegotiatingSender) Run(ctx context.Context) {
 	defer n.probeOnce.Do(func() { close(n.probed) })
 	n.probe(ctx)
 	n.probeOnce.Do(func() { close(n.probed) })
@@ -101,7 +102,7 @@ func (n *NegotiatingSender) Run(ctx context.Context) error {
 	for {
 		select {
 		case <-ctx.Done():
-			return nil
+			return
 		case <-recount.C:
 			if n.inSets() {
 				n.counts.refresh()
@@ -117,13 +118,29 @@ func (n *NegotiatingSender) poll(ctx context.Context) {
 	switch {
 	case n.box.Suspended():
 	case n.inSets():
-		if err := n.sets.heartbeat(ctx, n.schedule.heartbeat); isUnsupported(err) {
-			n.downgrade()
-		} else if n.schedule.isDue() {
+		n.heartbeat(ctx)
+		if n.schedule.isDue() {
 			n.askFeatures(ctx)
 		}
 	case n.schedule.isDue():
 		n.probe(ctx)
+	}
+}
+
+// heartbeat sends a heartbeat if one is due. It logs the first failure, because an agent without pending reports has no other
+// sign of an outage or of credentials that are no longer valid.
+func (n *NegotiatingSender) heartbeat(ctx context.Context) {
+	sent, err := n.sets.heartbeat(ctx, n.schedule.heartbeat)
+	switch {
+	case !sent || ctx.Err() != nil:
+	case isUnsupported(err):
+		n.downgrade()
+	case err != nil && !n.heartbeatFails:
+		n.heartbeatFails = true
+		n.log.Info("The heartbeat fails. The control plane shows this agent as offline until one succeeds.", "error", err.Error())
+	case err == nil && n.heartbeatFails:
+		n.heartbeatFails = false
+		n.log.Info("The heartbeat succeeds again.")
 	}
 }
 

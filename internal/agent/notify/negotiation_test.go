@@ -132,7 +132,7 @@ func (b *negotiationBench) run(during func()) {
 	b.t.Helper()
 	ctx, cancel := context.WithCancel(b.t.Context())
 	var work sync.WaitGroup
-	work.Go(func() { _ = b.sender.Run(ctx) })
+	work.Go(func() { b.sender.Run(ctx) })
 	work.Go(func() { b.reoffer(ctx) })
 	stop := b.start(b.t)
 	during()
@@ -450,4 +450,41 @@ func TestNegotiatingSender_Idle_SendsHeartbeats(t *testing.T) {
 			}
 		}
 	})
+}
+
+// An idle agent whose credentials are no longer valid says so once, and once when they are valid again.
+func TestNegotiatingSender_HeartbeatRefused_IsLoggedOnce(t *testing.T) {
+	m := newModel(t)
+	beats := make(chan struct{}, 1000) // the accepted ones
+	refused := 0
+	m.refuse = func(rw http.ResponseWriter, _ threeport.ReportSet, _ string) bool { // called under the model's mutex
+		if refused++; refused <= 3 {
+			rw.WriteHeader(http.StatusUnauthorized)
+			return true
+		}
+		beats <- struct{}{}
+		return false
+	}
+	b := newNegotiationBench(t, m, nil)
+	lines := make(chan string, 1000)
+	b.sender.log = funcr.New(func(prefix, line string) {
+		b.recordChange(prefix, line)
+		if strings.Contains(line, "heartbeat") {
+			lines <- line
+		}
+	}, funcr.Options{})
+	b.run(func() {
+		b.untilChanged()
+		for _, want := range []string{"The heartbeat fails.", "The heartbeat succeeds again."} {
+			if line := <-lines; !strings.Contains(line, want) {
+				t.Errorf("logged %s, want %q", line, want)
+			}
+		}
+		for range 3 { // further heartbeats log nothing
+			<-beats
+		}
+	})
+	if n := len(lines); n != 0 {
+		t.Errorf("%d more lines about heartbeats were logged, want none", n)
+	}
 }

@@ -245,8 +245,8 @@ func receiptOf(item outbox.Item, got threeport.ReportAnswer) outbox.Receipt {
 	return receipt
 }
 
-// heartbeat sends an empty set if none was sent for a while.
-func (s *setSender) heartbeat(ctx context.Context, every time.Duration) error {
+// heartbeat sends an empty set if none was sent for a while. It reports whether it did.
+func (s *setSender) heartbeat(ctx context.Context, every time.Duration) (sent bool, err error) {
 	now := time.Now()
 	s.mu.Lock()
 	due := now.Sub(s.lastSent) >= every && !now.Before(s.quietUntil)
@@ -255,13 +255,13 @@ func (s *setSender) heartbeat(ctx context.Context, every time.Duration) error {
 	}
 	s.mu.Unlock()
 	if !due {
-		return nil
+		return false, nil
 	}
-	_, err := s.exchange(ctx, nil)
+	_, err = s.exchange(ctx, nil)
 	if wait := threeport.RetryAfter(err); wait > 0 {
 		s.mu.Lock()
 		s.quietUntil = now.Add(wait)
 		s.mu.Unlock()
 	}
-	return err
+	return true, err
 }

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/go-logr/logr"
@@ -35,9 +36,9 @@ func TestReporter_RedactionRules_Change(t *testing.T) {
 	config.Redaction = live
 	w := newWorld(t, shared.reader, config)
 	ctx, cancel := context.WithCancel(w.ctx)
-	ended := make(chan error, 1)
-	go func() { ended <- live.Run(ctx, w.reporter.RedactionChanged) }()
-	defer func() { cancel(); w.must(<-ended) }()
+	var running sync.WaitGroup
+	running.Go(func() { live.Run(ctx, w.reporter.RedactionChanged) })
+	defer func() { cancel(); running.Wait() }()
 
 	w.create(configMap("conf"))
 	w.create("{apiVersion: batch/v1, kind: Job, metadata: {name: job, namespace: NS}, spec: {suspend: true, template: " +

@@ -87,7 +87,7 @@ func New(
 }
 
 // Run reports until the context ends. It returns when all goroutines that it started have ended.
-func (r *Reporter) Run(ctx context.Context) error {
+func (r *Reporter) Run(ctx context.Context) {
 	var watching, workers sync.WaitGroup
 	watching.Go(func() { r.informers.Run(ctx) })
 	for range r.config.Workers {
@@ -100,7 +100,6 @@ func (r *Reporter) Run(ctx context.Context) error {
 	watching.Wait()
 	r.queues.shutDown() // the workers process the queued keys before they end
 	workers.Wait()
-	return nil
 }
 
 // restoredFor is how long the sink keeps the Events of an earlier process that are not reported again. Until then the

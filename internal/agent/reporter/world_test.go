@@ -88,16 +88,15 @@ func (r *Reporter) close() {
 // run starts the reporter.
 func (w *world) run() {
 	ctx, cancel := context.WithCancel(w.ctx)
-	ended := make(chan error, 1)
-	go func() { ended <- w.reporter.Run(ctx) }()
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		w.reporter.Run(ctx)
+	}()
 	w.stop = func() {
 		cancel()
 		select {
-		case err := <-ended:
-			if err != nil {
-				w.Errorf("Run returned %v", err)
-			}
-			ended <- nil
+		case <-ended:
 		case <-time.After(40 * time.Second): // client-go may wait for up to a minute
 			w.Error("Run did not return within 40s of its context's end")
 		}

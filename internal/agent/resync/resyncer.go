@@ -91,9 +91,9 @@ func New(
 	}
 }
 
-// Run compares workloads until the context ends, at the same time as the informers. It returns nil. Initial syncs that
-// failed before can still be repeated.
-func (r *Resyncer) Run(ctx context.Context) error {
+// Run compares workloads until the context ends, at the same time as the informers. Initial syncs that failed
+// before can still be repeated.
+func (r *Resyncer) Run(ctx context.Context) {
 	for ctx.Err() == nil && r.config.Interval > 0 {
 		r.round(ctx)
 	}
@@ -101,7 +101,6 @@ func (r *Resyncer) Run(ctx context.Context) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.ended = true
-	return nil
 }
 
 // desiredState returns what the control plane should have of an instance; false while not all of it has been listed. An

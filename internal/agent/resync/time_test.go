@@ -3,6 +3,7 @@ package resync
 import (
 	"context"
 	"errors"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -53,14 +54,9 @@ func newBench(interval time.Duration, instances ...target.Instance) *bench {
 func (b *bench) start(t *testing.T) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan error, 1)
-	go func() { done <- b.Run(ctx) }()
-	t.Cleanup(func() {
-		cancel()
-		if err := <-done; err != nil {
-			t.Error(err)
-		}
-	})
+	var running sync.WaitGroup
+	running.Go(func() { b.Run(ctx) })
+	t.Cleanup(func() { cancel(); running.Wait() })
 }
 
 // rows makes the list of Event rows return an error for some instances.
@@ -92,8 +88,8 @@ func TestResyncer_InitialSync_AfterTheInformersHaveEnded(t *testing.T) {
 		b := newBench(0, shop)
 		b.rows(func(int64) error { return errDown })
 		ctx, cancel := context.WithCancel(t.Context())
-		done := make(chan error, 1)
-		go func() { done <- b.Run(ctx) }()
+		var running sync.WaitGroup
+		running.Go(func() { b.Run(ctx) })
 		if err := b.InitialSync(t.Context(), shop, 1); !errors.Is(err, errDown) {
 			t.Errorf("got %v", err)
 		}
@@ -103,9 +99,7 @@ func TestResyncer_InitialSync_AfterTheInformersHaveEnded(t *testing.T) {
 			t.Errorf("the initial sync uses an incomplete state: %v", err)
 		}
 		cancel()
-		if err := <-done; err != nil {
-			t.Error(err)
-		}
+		running.Wait()
 		if err := b.InitialSync(t.Context(), shop, 2); err != nil || b.box.count() != 1 {
 			t.Errorf("%d initial syncs are done: %v", b.box.count(), err)
 		}
@@ -243,13 +237,14 @@ func TestResyncer_Run_EndsAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(time.Minute, shop)
 		ctx, cancel := context.WithCancel(t.Context())
-		done := make(chan error, 1)
-		go func() { done <- b.Run(ctx) }()
+		var running sync.WaitGroup
+		running.Go(func() { b.Run(ctx) })
 		time.Sleep(10 * time.Minute)
 		at := time.Now()
 		cancel()
-		if err := <-done; err != nil || time.Since(at) > 0 {
-			t.Errorf("Run took %s: %v", time.Since(at), err)
+		running.Wait()
+		if took := time.Since(at); took > 0 {
+			t.Errorf("Run took %s", took)
 		}
 	})
 }

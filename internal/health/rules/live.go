@@ -48,4 +48,4 @@ func (l *Live) Judge(kind schema.GroupKind, object map[string]any, now time.Time
 func (l *Live) Covers(kind schema.GroupKind) bool { return l.files.Current().Covers(kind) }
 
 // Run reloads the rules when they change, until the context ends. It calls changed after each reload, never concurrently.
-func (l *Live) Run(ctx context.Context, changed func()) error { return l.files.Run(ctx, changed) }
+func (l *Live) Run(ctx context.Context, changed func()) { l.files.Run(ctx, changed) }

@@ -92,11 +92,7 @@ func open(t *testing.T, path string, set func(*Live)) *running {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	var group sync.WaitGroup
-	group.Go(func() {
-		if err := live.Run(ctx, func() { r.changed <- struct{}{} }); err != nil {
-			t.Error(err)
-		}
-	})
+	group.Go(func() { live.Run(ctx, func() { r.changed <- struct{}{} }) })
 	t.Cleanup(func() { cancel(); group.Wait() })
 	return r
 }
