@@ -16,7 +16,7 @@ type InitialSync struct{ Workload target.Instance }
 
 // Key is the workload's own.
 func (s InitialSync) Key() observe.Key {
-	return observe.Key(fmt.Sprintf("adoption/%s/%d", s.Workload.Type, s.Workload.ID))
+	return observe.Key(fmt.Sprintf("initialsync/%s/%d", s.Workload.Type, s.Workload.ID))
 }
 
 // OrderingKey is the key.
