@@ -130,7 +130,7 @@ func sendThroughOutbox(
 		box.Offer(ev)
 	}
 	if negotiation, ok := sender.(*notify.NegotiatingSender); ok {
-		group.Go(func() error { return negotiation.Run(runCtx) })
+		group.Go(func() error { negotiation.Run(runCtx); return nil })
 	}
 	group.Go(func() error { return notifier.Run(runCtx) })
 	err = untilDelivered(ctx, box)
