@@ -8,6 +8,7 @@ import (
 	"net/http/httptest"
 	"testing"
 	"testing/iotest"
+	"testing/synctest"
 	"time"
 
 	"github.com/threeport/threeport-agent/internal/server/auth"
@@ -53,4 +54,53 @@ func TestBodyLimit_Read_ReservesWhatArrives(t *testing.T) {
 			expectAllFree(t, "after release", l, 2*limit)
 		}
 	}
+}
+
+// deadlineWriter records the deadline of the connection.
+type deadlineWriter struct {
+	http.ResponseWriter
+	deadline time.Time
+}
+
+func (w *deadlineWriter) SetReadDeadline(deadline time.Time) error {
+	w.deadline = deadline
+	return nil
+}
+
+// A body has progressTimeout for each progressBytes, and its timeout in all. So a client that stalls holds no memory for long.
+func TestBodyLimit_Read_SlowBody_HasDeadlineForEachPart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const size, part, timeout = 8 * progressBytes, progressBytes / 2, 4 * progressTimeout
+		begin := time.Now()
+		end := begin.Add(timeout)
+		req := requestOf(t, auth.Principal{}, "192.0.2.1:1", make([]byte, size))
+		w := &deadlineWriter{ResponseWriter: httptest.NewRecorder()}
+		arrived, progress := 0, begin
+		body := req.Body
+		req.Body = io.NopCloser(readerFunc(func(p []byte) (int, error) {
+			want := progress.Add(progressTimeout)
+			if want.After(end) {
+				want = end
+			}
+			if !w.deadline.Equal(want) {
+				t.Errorf("after %d bytes in %v the deadline is in %v, want %v", arrived, time.Since(begin), time.Until(w.deadline), time.Until(want))
+			}
+			time.Sleep(progressTimeout / 3)
+			n, err := io.ReadFull(body, p[:min(len(p), part)])
+			if arrived += n; arrived%progressBytes == 0 {
+				progress = time.Now()
+			}
+			if arrived == size {
+				err = io.EOF
+			}
+			return n, err
+		}))
+		got, err := bodyLimit{size, timeout}.read(w, req, size, func(int64) error { return nil })
+		if len(got) != size || err != nil {
+			t.Errorf("read returned %d bytes, error %v; want %d", len(got), err, size)
+		}
+		if !w.deadline.IsZero() {
+			t.Errorf("the deadline after the body is %v, want none: it would end the request while it is served", w.deadline)
+		}
+	})
 }

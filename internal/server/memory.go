@@ -21,7 +21,7 @@ var errNoMemory = errors.New("too many requests hold memory at once")
 //
 //   - acquire waits. A request calls it before it reads its body. A report set calls it again before it decodes that body,
 //     with a second limiter. A request that holds memory of that limiter waits neither for memory nor for its client.
-//   - grow does not wait. A body that needs more memory while it arrives gets it at once or fails.
+//   - grow and tryAcquire do not wait. A body that needs more memory while it arrives gets it at once or fails.
 //   - acquire takes from the sender's limit before it takes from that of its role, and then from the total. So a sender waits for
 //     its own requests without holding memory that others need, and so does a role.
 type memoryLimiter struct {
@@ -54,13 +54,23 @@ func (l *memoryLimiter) limitRoles(perRole int64) *memoryLimiter {
 func (l *memoryLimiter) acquire(ctx context.Context, from sender, n int64) (*reservation, error) {
 	ctx, cancel := context.WithTimeout(ctx, l.wait)
 	defer cancel()
+	return l.acquireWith(from, n, func(limit *semaphore.Weighted) bool { return limit.Acquire(ctx, n) == nil })
+}
+
+// tryAcquire is acquire that does not wait.
+func (l *memoryLimiter) tryAcquire(from sender, n int64) (*reservation, error) {
+	return l.acquireWith(from, n, func(limit *semaphore.Weighted) bool { return limit.TryAcquire(n) })
+}
+
+// acquireWith takes n bytes from each limit with take.
+func (l *memoryLimiter) acquireWith(from sender, n int64, take func(*semaphore.Weighted) bool) (*reservation, error) {
 	limits := []*semaphore.Weighted{l.senders.acquire(from.name)}
 	if role, ok := l.roles[from.role]; ok {
 		limits = append(limits, role)
 	}
 	limits = append(limits, l.total)
 	for i, limit := range limits {
-		if limit.Acquire(ctx, n) != nil {
+		if !take(limit) {
 			releaseAll(limits[:i], n)
 			l.senders.release(from.name)
 			return nil, errNoMemory

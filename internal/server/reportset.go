@@ -16,7 +16,7 @@ import (
 	"github.com/threeport/threeport-agent/internal/threeport"
 )
 
-// reportSetTimeout is how long the body of a report set may take to arrive.
+// reportSetTimeout is how long the whole body of a report set may take to arrive.
 const reportSetTimeout = time.Minute
 
 // reportStore applies report sets.
@@ -135,11 +135,12 @@ func (r *reportSets) read(ctx context.Context, request *reportSetRequest) (*deco
 		return nil, err
 	}
 	from := senderOf(request.req)
-	received, err := r.memory.received.acquire(ctx, from, firstRead)
+	first, err := r.memory.small.acquire(ctx, from, firstRead)
 	if err != nil {
 		return nil, tooManySets(ctx, err)
 	}
-	defer received.release()
+	received := &bodyMemory{reservation: first, from: from, large: r.memory.received}
+	defer func() { received.release() }()
 	body, err := r.receive(ctx, request, received)
 	if err != nil {
 		return nil, err
@@ -149,7 +150,7 @@ func (r *reportSets) read(ctx context.Context, request *reportSetRequest) (*deco
 }
 
 // receive reads a body as sent, in reserved memory.
-func (r *reportSets) receive(ctx context.Context, request *reportSetRequest, received *reservation) ([]byte, error) {
+func (r *reportSets) receive(ctx context.Context, request *reportSetRequest, received *bodyMemory) ([]byte, error) {
 	limit := r.bodyLimit()
 	body, err := limit.read(request.w, request.req, received.bytes, received.grow)
 	_, tooLarge := errors.AsType[*http.MaxBytesError](err)

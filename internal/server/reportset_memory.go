@@ -11,22 +11,52 @@ const reportSetWait = 10 * time.Second
 
 // The memory limits, in units of the largest report set: of received and of decoded bodies, in total and per sender.
 const (
-	largestReceived          = 16
-	largestReceivedPerSender = 8
+	largestReceived          = 8
+	largestReceivedPerSender = 1
 	largestDecoded           = 2
 	largestDecodedPerSender  = 1
 )
 
-// reportSetMemory bounds the memory of report sets. A body as sent holds memory of received until it is decoded. A decoded set
-// holds memory of decoded until it is applied. Only agents send report sets, and administrators in their place, so roles have no
-// limits.
-type reportSetMemory struct{ received, decoded *memoryLimiter }
+// A body of up to smallBody has memory of its own, in total and per sender. So heartbeats and small sets are received while large
+// sets take all of theirs.
+const (
+	smallBody            = 64 << 10
+	smallBodies          = 128
+	smallBodiesPerSender = 8
+)
+
+// reportSetMemory bounds the memory of report sets. A body as sent holds memory of small or of received until it is decoded. A
+// decoded set holds memory of decoded until it is applied. Only agents send report sets, and administrators in their place, so
+// roles have no limits.
+type reportSetMemory struct{ small, received, decoded *memoryLimiter }
 
 func newReportSetMemory(limits Limits) *reportSetMemory {
 	return &reportSetMemory{
+		small:    newMemoryLimiter(smallBodies*smallBody, smallBodiesPerSender*smallBody, reportSetWait),
 		received: newMemoryLimiter(largestReceived*limits.BodyBytes, largestReceivedPerSender*limits.BodyBytes, reportSetWait),
 		decoded:  newMemoryLimiter(largestDecoded*largestSetMemory(limits), largestDecodedPerSender*largestSetMemory(limits), reportSetWait),
 	}
+}
+
+// bodyMemory is the memory of a body as sent. A body that grows beyond smallBody moves to the memory of large bodies.
+type bodyMemory struct {
+	*reservation
+	from  sender
+	large *memoryLimiter // nil once the body is large
+}
+
+// grow is the reservation's, with the move.
+func (b *bodyMemory) grow(n int64) error {
+	if b.large == nil || n <= smallBody {
+		return b.reservation.grow(n)
+	}
+	moved, err := b.large.tryAcquire(b.from, n)
+	if err != nil {
+		return err
+	}
+	b.release()
+	b.reservation, b.large = moved, nil
+	return nil
 }
 
 // valueCopies is the number of copies of its largest value that a set takes while it is decoded. They are the JSON decoder's

@@ -40,6 +40,7 @@ func TestReportSetMemory_Cluster_HasNoMoreThanItsLimit(t *testing.T) {
 			limiter      *memoryLimiter
 			limit, total int64
 		}{
+			{name: "small", limiter: memory.small, limit: smallBodiesPerSender * smallBody, total: smallBodies * smallBody},
 			{name: "received", limiter: memory.received, limit: largestReceivedPerSender * minBytes, total: largestReceived * minBytes},
 			{name: "decoded", limiter: memory.decoded, limit: largestDecodedPerSender * largest, total: largestDecoded * largest},
 		} {
@@ -70,6 +71,63 @@ func TestReportSetMemory_Cluster_HasNoMoreThanItsLimit(t *testing.T) {
 	})
 }
 
+// Some clusters send large bodies that never end. Others still get memory for a large body. If more of them take all of it, a
+// small body is still received.
+func TestReportSetMemory_StalledLargeBodies_LeaveMemoryToOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		limits := DefaultLimits()
+		memory := newReportSetMemory(limits)
+		receive := func(cluster int, size int64) (*bodyMemory, error) {
+			from := sender{name: fmt.Sprint("cluster:", cluster)}
+			first, err := memory.small.acquire(t.Context(), from, firstRead)
+			if err != nil {
+				return nil, err
+			}
+			body := &bodyMemory{reservation: first, from: from, large: memory.received}
+			for held := int64(firstRead); held < size && err == nil; {
+				held = min(2*held, size)
+				err = body.grow(held)
+			}
+			if err != nil {
+				body.release()
+			}
+			return body, err
+		}
+		const stalling = 7
+		var held []*bodyMemory
+		hold := func(cluster int) {
+			for range 8 {
+				if body, err := receive(cluster, limits.BodyBytes); err == nil {
+					held = append(held, body)
+				}
+			}
+		}
+		for cluster := range stalling {
+			hold(cluster)
+		}
+		begin := time.Now()
+		honest, err := receive(stalling, limits.BodyBytes)
+		if err != nil || time.Since(begin) > 0 {
+			t.Fatalf("a large body while %d clusters stall: %v after %v, want it at once", stalling, err, time.Since(begin))
+		}
+		honest.release()
+		hold(stalling)
+		if _, err := receive(stalling+1, smallBody+1); !errors.Is(err, errNoMemory) {
+			t.Errorf("a large body while %d clusters stall: %v, want %v", stalling+1, err, errNoMemory)
+		}
+		small, err := receive(stalling+1, smallBody)
+		if err != nil || time.Since(begin) > 0 {
+			t.Fatalf("a small body while %d clusters stall: %v after %v, want it at once", stalling+1, err, time.Since(begin))
+		}
+		small.release()
+		for _, body := range held {
+			body.release()
+		}
+		expectAllFree(t, "received", memory.received, largestReceived*limits.BodyBytes)
+		expectAllFree(t, "small", memory.small, smallBodies*smallBody)
+	})
+}
+
 // TestReportSets_StalledBodies_DelayNobody announces bodies of many times the memory, and sends one byte of each.
 func TestReportSets_StalledBodies_DelayNobody(t *testing.T) {
 	limits := DefaultLimits()
@@ -95,18 +153,18 @@ func TestReportSets_StalledBodies_DelayNobody(t *testing.T) {
 		}
 	}
 	hangs := time.After(2 * time.Minute)
-	for holders(memory.received) < stalled {
+	for holders(memory.small) < stalled {
 		select {
 		case <-time.After(time.Millisecond):
 		case <-hangs:
-			t.Fatalf("%d of %d requests have begun to send their bodies", holders(memory.received), stalled)
+			t.Fatalf("%d of %d requests have begun to send their bodies", holders(memory.small), stalled)
 		}
 	}
 	heartbeat := []byte(`{` + someAgent + `,"reports":[]}`)
 	if got := send(t, http.DefaultClient, http.MethodPost, address, asJSON(), heartbeat); got.code != http.StatusOK {
 		t.Errorf("heartbeat: the answer is %d %s, want %d", got.code, got.body, http.StatusOK)
 	}
-	if n := holders(memory.received); n != stalled {
+	if n := holders(memory.small); n != stalled {
 		t.Errorf("%d of %d stalled requests are pending after the heartbeat, want all: the heartbeat must not wait for them", n, stalled)
 	}
 }

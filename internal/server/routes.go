@@ -43,8 +43,8 @@ var (
 var (
 	noBody     = bodyLimit{}
 	tokenBody  = bodyLimit{bytes: 1 << 20, timeout: 5 * time.Second}
-	loginBody  = bodyLimit{bytes: auth.MaxForm, timeout: readTimeout}
-	logoutBody = bodyLimit{bytes: auth.MaxForm, timeout: readTimeout}
+	loginBody  = bodyLimit{bytes: auth.MaxForm} // package auth has read it
+	logoutBody = bodyLimit{bytes: auth.MaxForm}
 
 	assignmentBody = bodyLimit{bytes: 16 << 10, timeout: 5 * time.Second}
 )

@@ -42,6 +42,45 @@ func TestMemory_ClientsWithoutCredential_ReadNoAnswers(t *testing.T) {
 	a.expectAlive()
 }
 
+// Clients without a credential announce log-in forms, and never send them. Others at their address still get the log-in
+// page, its files and the answer that a credential is needed.
+func TestLogin_FormsThatDoNotArrive_DelayNobody(t *testing.T) {
+	a := newAPI(t, "sqlite:"+filepath.Join(t.TempDir(), "controlplane.db"))
+	a.start()
+	for range 256 {
+		a.must(a.announceForm())
+	}
+	for path, want := range map[string]int{"/login": http.StatusOK, "/login/style.css": http.StatusOK, "/v0/workloads": http.StatusUnauthorized} {
+		if code, _, err := a.request(t.Context(), "Bearer none", http.MethodGet, path, http.NoBody); err != nil || code != want {
+			t.Errorf("%s during the attack: %d, %v, want %d", path, code, err, want)
+		}
+	}
+	a.expectAlive()
+}
+
+// announceForm opens a connection until the end of the test, and announces a form. It returns when the server waits for the form, or
+// refuses it.
+func (a *api) announceForm() error {
+	to, err := url.Parse(a.url)
+	if err != nil {
+		return err
+	}
+	dialer := tls.Dialer{Config: &tls.Config{InsecureSkipVerify: true}}
+	connection, err := dialer.DialContext(a.Context(), "tcp", to.Host)
+	if err != nil {
+		return err
+	}
+	a.Cleanup(func() { _ = connection.Close() })
+	// The server answers 100 when it begins to read.
+	_, err = io.WriteString(connection, "POST /login HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/x-www-form-urlencoded\r\n"+
+		"Content-Length: 100\r\nExpect: 100-continue\r\n\r\n")
+	if err != nil {
+		return err
+	}
+	_, err = connection.Read(make([]byte, 100))
+	return err
+}
+
 // requestsWithoutWindow encodes an HTTP/2 connection with requests, a ping, and no window for the answers.
 func requestsWithoutWindow(path string, requests, headers int) ([]byte, error) {
 	var sent, block bytes.Buffer

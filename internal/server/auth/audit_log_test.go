@@ -365,9 +365,8 @@ func TestAuditLog_ReadsOfManyPaths_AreBounded(t *testing.T) {
 
 func TestAuditLog_RepeatedLogIns_AreBounded(t *testing.T) {
 	w := start(t, defaultOptions())
-	_, viewer := w.token(t, RoleViewer)
 	for range 2 * logInRate.Burst {
-		w.post(t, "/login", url.Values{"token": {viewer}})
+		w.session(t, RoleViewer) // with a token of its own: each token has a limit of its own
 	}
 	if got := len(w.records()); got != logInRate.Burst {
 		t.Errorf("%d log-ins have %d records, want %d", 2*logInRate.Burst, got, logInRate.Burst)

@@ -8,8 +8,6 @@ import (
 	"net/http"
 	"time"
 
-	"golang.org/x/sync/semaphore"
-
 	"github.com/threeport/threeport-agent/internal/server/auth/openid"
 )
 
@@ -25,16 +23,18 @@ type Authenticator struct {
 	cache   *tokenCache
 	usage   *usageTracker
 	limits  limits
-	// unauthenticated has a place for each request without a principal.
-	unauthenticated *semaphore.Weighted
-	signOn          *openid.Provider // nil without single sign-on
-	writes          *writeQueue
-	auditLog        *auditLog
+	// unauthenticated limits the requests without a principal, forms those whose body has not arrived, and lookups those of unknown
+	// credentials.
+	unauthenticated, forms, lookups *addressLimit
+	signOn                          *openid.Provider // nil without single sign-on
+	writes                          *writeQueue
+	auditLog                        *auditLog
 }
 
-// limits are the rate limits of requests, of failed log-ins, and of records of reads, log-ins and refusals.
+// limits are the rate limits of requests, of failed log-ins, of new sessions and their pruning, and of records of reads, log-ins and
+// refusals.
 type limits struct {
-	agents, viewers, admins, logins                        *rateLimiters
+	agents, viewers, admins, logins, sessions, prunes      *rateLimiters
 	reads, allReads, recordedLogIns, refusals, allRefusals *rateLimiters
 }
 
@@ -53,12 +53,16 @@ func newAuthenticator(s Store, config Config, log *slog.Logger, now func() time.
 		origins:         http.NewCrossOriginProtection(),
 		cache:           newTokenCache(),
 		usage:           newUsageTracker(),
-		unauthenticated: semaphore.NewWeighted(maxUnauthenticated),
+		unauthenticated: newAddressLimit(maxUnauthenticated, maxUnauthenticatedPerAddress),
+		forms:           newAddressLimit(maxForms, maxFormsPerAddress),
+		lookups:         newAddressLimit(maxLookups, maxLookupsPerAddress),
 		limits: limits{
 			agents:         newRateLimiters(config.AgentRate),
 			viewers:        newRateLimiters(config.ViewerRate),
 			admins:         newRateLimiters(config.AdminRate),
 			logins:         newRateLimiters(loginRate),
+			sessions:       newRateLimiters(sessionRate),
+			prunes:         newRateLimiters(pruneRate),
 			reads:          newRateLimiters(readRate),
 			allReads:       newRateLimiters(allReadsRate),
 			recordedLogIns: newRateLimiters(logInRate),
@@ -114,7 +118,7 @@ func (a *Authenticator) Middleware(rules []Rule, next http.Handler) http.Handler
 			return
 		}
 		if isPublic(public, r) {
-			a.serveUnauthenticated(w, r, func() { next.ServeHTTP(w, r) })
+			a.servePublic(w, r, next)
 			return
 		}
 		p, err := a.authenticate(r)

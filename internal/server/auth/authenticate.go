@@ -48,10 +48,12 @@ func (a *Authenticator) bearerPrincipal(r *http.Request, given []string) (Princi
 		return Principal{}, invalidToken()
 	}
 	key, now := digestOf(secret), a.now()
-	token, err := a.cache.token(r.Context(), key, now, a.store.TokenByHash)
+	token, err := a.lookUp(r, key, now, a.store.TokenByHash)
 	switch {
 	case errors.Is(err, store.ErrNotFound):
 		return Principal{}, invalidToken()
+	case errors.Is(err, errTooManyLookups):
+		return Principal{}, tooManyLookups()
 	case err != nil:
 		return Principal{}, unavailable(fmt.Errorf("read token: %w", err))
 	case !isUsable(token, now):
@@ -68,12 +70,14 @@ func (a *Authenticator) sessionPrincipal(r *http.Request) (p Principal, found bo
 		return Principal{}, false, nil
 	}
 	now := a.now()
-	token, err := a.cache.token(r.Context(), key, now, func(ctx context.Context, hash []byte) (store.Token, error) {
+	token, err := a.lookUp(r, key, now, func(ctx context.Context, hash []byte) (store.Token, error) {
 		return a.store.SessionToken(ctx, hash, now)
 	})
 	switch {
 	case errors.Is(err, store.ErrNotFound):
 		return Principal{}, false, nil
+	case errors.Is(err, errTooManyLookups):
+		return Principal{}, false, tooManyLookups()
 	case err != nil:
 		return Principal{}, false, unavailable(fmt.Errorf("read session: %w", err))
 	case !isUsable(token, now):

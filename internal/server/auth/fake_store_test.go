@@ -19,6 +19,7 @@ type fakeStore struct {
 	audit    []store.AuditRecord
 	reads    int // reads of tokens and sessions
 	deleted  int // deletions of sessions
+	pruned   int // calls of PruneSessions
 	uses     []time.Time
 
 	failing error  // the error of every call
@@ -133,12 +134,20 @@ func (m *fakeStore) deletions() int {
 func (m *fakeStore) PruneSessions(_ context.Context, now time.Time) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	m.pruned++
 	for hash, s := range m.sessions {
 		if !now.Before(s.expires) {
 			delete(m.sessions, hash)
 		}
 	}
 	return m.failing
+}
+
+// prunes returns the number of calls of PruneSessions.
+func (m *fakeStore) prunes() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.pruned
 }
 
 func (m *fakeStore) AppendAudit(ctx context.Context, record store.AuditRecord) error {

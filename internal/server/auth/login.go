@@ -1,7 +1,6 @@
 package auth
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -23,8 +22,11 @@ const (
 // MaxForm limits the log-in form, in bytes.
 const MaxForm = 8 << 10
 
-// loginRate limits the failed log-ins of an address.
-var loginRate = Rate{PerSecond: 1.0 / 6, Burst: 10}
+// loginRate limits the failed log-ins of an address, and sessionRate the log-ins of a token or a person.
+var (
+	loginRate   = Rate{PerSecond: 1.0 / 6, Burst: 10}
+	sessionRate = Rate{PerSecond: 1.0 / 6, Burst: 10}
+)
 
 // handleLoginForm shows the log-in form.
 func (a *Authenticator) handleLoginForm(w http.ResponseWriter, r *http.Request) {
@@ -86,15 +88,19 @@ func (a *Authenticator) loginWithToken(w http.ResponseWriter, r *http.Request, s
 		return store.Token{}, newProblem(http.StatusBadRequest, "a token requires TLS")
 	}
 	address, now := clientAddress(r.RemoteAddr), a.now()
-	if wait := a.limits.logins.reserve(address, now); wait > 0 {
-		return store.Token{}, tooManyRequests(wait)
+	token, err := a.readToken(r, secret, now)
+	if err == nil && Role(token.Role) == RoleAgent {
+		err = forbidden("an agent's token cannot open a session")
 	}
-	token, err := a.readToken(r.Context(), secret, now)
 	if err != nil {
+		// Only failures count. A secret of 256 bits cannot be guessed, so a valid one may be tried at any time.
+		if wait := a.limits.logins.reserve(address, now); wait > 0 {
+			return store.Token{}, tooManyRequests(wait)
+		}
 		return store.Token{}, err
 	}
-	if Role(token.Role) == RoleAgent {
-		return store.Token{}, forbidden("an agent's token cannot open a session")
+	if wait := a.limits.sessions.reserve("token "+strconv.FormatInt(token.ID, 10), now); wait > 0 {
+		return store.Token{}, tooManyRequests(wait)
 	}
 	if err := a.openSession(w, r, cookie, token); err != nil {
 		return store.Token{}, err
@@ -105,12 +111,14 @@ func (a *Authenticator) loginWithToken(w http.ResponseWriter, r *http.Request, s
 }
 
 // readToken returns the row of a valid token.
-func (a *Authenticator) readToken(ctx context.Context, secret string, now time.Time) (store.Token, error) {
+func (a *Authenticator) readToken(r *http.Request, secret string, now time.Time) (store.Token, error) {
 	key := digestOf(secret)
-	token, err := a.store.TokenByHash(ctx, key[:])
+	token, err := a.readLimited(r.Context(), r.RemoteAddr, key[:], a.store.TokenByHash)
 	switch {
 	case errors.Is(err, store.ErrNotFound):
 		return store.Token{}, invalidToken()
+	case errors.Is(err, errTooManyLookups):
+		return store.Token{}, tooManyLookups()
 	case err != nil:
 		return store.Token{}, fmt.Errorf("read token: %w", err)
 	case !isUsable(token, now):

@@ -142,16 +142,46 @@ func TestLogin_Failures_AreRateLimited(t *testing.T) {
 			t.Fatalf("attempt %d: %d, want %d", i, got.code, http.StatusUnauthorized)
 		}
 	}
-	got := w.post(t, "/login", url.Values{"token": {secret}}) // a valid token has to wait as well
+	got := wrong()
 	if got.code != http.StatusTooManyRequests || got.header.Get("Retry-After") != "6" || !strings.Contains(got.body, "in 6 s") {
 		t.Fatalf("the answer is %d %v %s, want %d", got.code, got.header, got.body, http.StatusTooManyRequests)
 	}
-	w.clock.advance(6 * time.Second)
 	if got := w.post(t, "/login", url.Values{"token": {secret}}); got.code != http.StatusSeeOther {
-		t.Fatalf("later: the answer is %d, want %d", got.code, http.StatusSeeOther)
+		t.Fatalf("a valid token: the answer is %d, want %d: it need not wait for the failures of others at its address", got.code, http.StatusSeeOther)
 	}
 	if got := wrong(); got.code != http.StatusUnauthorized {
 		t.Errorf("a success did not reset the limit: the answer is %d, want %d", got.code, http.StatusUnauthorized)
+	}
+}
+
+// Each log-in stores a session for hours, so a token has few a minute.
+func TestLogin_Successes_AreRateLimited(t *testing.T) {
+	w := start(t, defaultOptions())
+	_, secret := w.token(t, RoleViewer)
+	_, other := w.token(t, RoleViewer)
+	login := func(secret string) reply { return w.post(t, "/login", url.Values{"token": {secret}}) }
+	for i := range sessionRate.Burst {
+		if got := login(secret); got.code != http.StatusSeeOther {
+			t.Fatalf("log-in %d: %d, want %d", i, got.code, http.StatusSeeOther)
+		}
+	}
+	if got := login(secret); got.code != http.StatusTooManyRequests || got.header.Get("Retry-After") != "6" {
+		t.Errorf("the answer is %d %v, want %d", got.code, got.header, http.StatusTooManyRequests)
+	}
+	if got := login(other); got.code != http.StatusSeeOther {
+		t.Errorf("another token: the answer is %d, want %d", got.code, http.StatusSeeOther)
+	}
+	w.flush()
+	if got := w.store.prunes(); got != 1 {
+		t.Errorf("expired sessions were deleted %d times, want once a minute", got)
+	}
+	w.clock.advance(time.Minute)
+	if got := login(secret); got.code != http.StatusSeeOther {
+		t.Errorf("a minute later: the answer is %d, want %d", got.code, http.StatusSeeOther)
+	}
+	w.flush()
+	if got := w.store.prunes(); got != 2 {
+		t.Errorf("after a minute, expired sessions were deleted %d times, want twice", got)
 	}
 }
 

@@ -108,6 +108,13 @@ func tooManyRequests(wait time.Duration) *Problem {
 	return p
 }
 
+// tooManyLookups is the answer to an unknown credential that is not looked up. It may be valid.
+func tooManyLookups() *Problem {
+	p := newProblem(http.StatusServiceUnavailable, "too many unknown credentials at once: send the request again")
+	p.retryAfter = time.Second
+	return p
+}
+
 // unavailable reports a failure of the store; the cause is only logged.
 func unavailable(cause error) *Problem {
 	p := newProblem(http.StatusServiceUnavailable, "the database is unavailable")

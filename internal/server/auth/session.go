@@ -17,6 +17,9 @@ const (
 	maxSessionLifetime = 30 * 24 * time.Hour
 )
 
+// pruneRate limits the deletions of expired sessions.
+var pruneRate = Rate{PerSecond: 1.0 / 60, Burst: 1}
+
 // sessionCookie is the name of the session cookie. It is SameSite=Strict.
 const sessionCookie = "threeport-session"
 
@@ -67,6 +70,9 @@ func (a *Authenticator) openSession(w http.ResponseWriter, r *http.Request, cook
 	}
 	// at least a second: 0 would mean no limit
 	setCookie(w, cookie, secret, max(1, int(expires.Sub(now)/time.Second)), http.SameSiteStrictMode)
+	if a.limits.prunes.reserve("", now) > 0 {
+		return nil
+	}
 	a.writes.add(func(ctx context.Context) {
 		if err := a.store.PruneSessions(ctx, now); err != nil {
 			a.log.Warn("Deleting expired sessions failed", "error", err)

@@ -92,6 +92,9 @@ func (a *Authenticator) completeSignOn(w http.ResponseWriter, r *http.Request) (
 		return p, next, forbidden("your name is " + p.Name + ", and you are in none of the permitted groups. " +
 			"Ask for one of these at your identity provider: " + strings.Join(a.config.SingleSignOn.allGroups(), ", "))
 	}
+	if wait := a.limits.sessions.reserve("person "+person.Subject, now); wait > 0 {
+		return p, next, tooManyRequests(wait)
+	}
 	if err := a.openPersonSession(w, r, cookie, person, role); err != nil {
 		return p, next, err
 	}

@@ -35,9 +35,9 @@ func newTokenCache() *tokenCache {
 	return &tokenCache{entries: newLRU[digest, cacheEntry](cacheSize), invalidated: make(chan struct{})}
 }
 
-// token returns the token of a credential from the cache, or from read.
+// token returns the token of a credential from the cache, or from read. known reports whether the cache has an old row.
 func (c *tokenCache) token(
-	ctx context.Context, key digest, now time.Time, read func(ctx context.Context, hash []byte) (store.Token, error),
+	ctx context.Context, key digest, now time.Time, read func(ctx context.Context, hash []byte, known bool) (store.Token, error),
 ) (store.Token, error) {
 	c.mu.Lock()
 	known, ok := c.entries.get(key)
@@ -46,7 +46,7 @@ func (c *tokenCache) token(
 	if ok && now.Before(known.until) {
 		return known.token, nil
 	}
-	token, err := read(ctx, key[:])
+	token, err := read(ctx, key[:], ok)
 	if err != nil {
 		return store.Token{}, err
 	}

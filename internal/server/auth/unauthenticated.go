@@ -1,21 +1,62 @@
 package auth
 
 import (
+	"bytes"
+	"io"
 	"net/http"
 	"slices"
 	"time"
 )
 
 // maxUnauthenticated bounds the requests without a valid credential whose clients have not read the answer yet. An HTTP/2 client
-// can have many such requests on a connection, and each holds its headers.
-const maxUnauthenticated = 256
+// can have many such requests on a connection, and each holds its headers. maxForms bounds those whose body has not arrived yet.
+const (
+	maxUnauthenticated           = 256
+	maxUnauthenticatedPerAddress = maxUnauthenticated / 8
+	maxForms                     = 256
+	maxFormsPerAddress           = maxForms / 8
+)
 
-// unreadTimeout is how long such a client may take to read its answer.
-const unreadTimeout = 10 * time.Second
+// formTimeout is how long such a body may take to arrive, and unreadTimeout how long such a client may take to read its answer.
+const (
+	formTimeout   = 5 * time.Second
+	unreadTimeout = 10 * time.Second
+)
 
 // probePaths are the public paths whose answers have no body if all is well. They are not limited, because an attacker must not
 // make the probes of Kubernetes fail.
 var probePaths = []string{"/healthz", "/readyz"}
+
+// servePublic serves a request that needs no principal. It reads the body first, so that the answers to others do not wait for it.
+func (a *Authenticator) servePublic(w http.ResponseWriter, r *http.Request, next http.Handler) {
+	if r.ContentLength != 0 && !slices.Contains(probePaths, r.URL.Path) && !a.readForm(w, r) {
+		return
+	}
+	a.serveUnauthenticated(w, r, func() { next.ServeHTTP(w, r) })
+}
+
+// readForm reads the body of a public request, up to one byte above the limit. Without one it answers, and returns false.
+func (a *Authenticator) readForm(w http.ResponseWriter, r *http.Request) bool {
+	address := clientAddress(r.RemoteAddr)
+	if !a.forms.tryAcquire(address) {
+		refuseUnauthenticated(w)
+		return false
+	}
+	defer a.forms.release(address)
+	controller := http.NewResponseController(w)
+	_ = controller.SetReadDeadline(time.Now().Add(formTimeout)) // only a test's writer has none
+	body, err := io.ReadAll(io.LimitReader(r.Body, MaxForm+1))
+	if err != nil {
+		w.Header().Set("Connection", "close")
+		w.WriteHeader(http.StatusRequestTimeout)
+		return false
+	}
+	if len(body) <= MaxForm { // the body has ended; a deadline would end the request while it is served
+		_ = controller.SetReadDeadline(time.Time{})
+	}
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	return true
+}
 
 // serveUnauthenticated serves a request without a principal, and waits until the client has read the answer. HTTP/1.1 leaves the
 // answer to the kernel. HTTP/2 keeps the request as long as the client gives no window, except for an answer without a body.
@@ -24,16 +65,22 @@ func (a *Authenticator) serveUnauthenticated(w http.ResponseWriter, r *http.Requ
 		serve()
 		return
 	}
-	if !a.unauthenticated.TryAcquire(1) {
-		w.Header().Set("Retry-After", "1")
-		w.WriteHeader(http.StatusServiceUnavailable)
+	address := clientAddress(r.RemoteAddr)
+	if !a.unauthenticated.tryAcquire(address) {
+		refuseUnauthenticated(w)
 		return
 	}
-	defer a.unauthenticated.Release(1)
+	defer a.unauthenticated.release(address)
 	serve()
 	if r.ProtoMajor == 2 {
 		controller := http.NewResponseController(w)
 		_ = controller.SetWriteDeadline(time.Now().Add(unreadTimeout)) // only a test's writer has none
 		_ = controller.Flush()                                         // fails only if the client does not read
 	}
+}
+
+// refuseUnauthenticated answers without a body, which the client need not read.
+func refuseUnauthenticated(w http.ResponseWriter) {
+	w.Header().Set("Retry-After", "1")
+	w.WriteHeader(http.StatusServiceUnavailable)
 }

@@ -37,19 +37,21 @@ func (s *Store) ApplyAs(ctx context.Context, set threeport.ReportSet, policy Cla
 	if err != nil {
 		return threeport.ReportSetAnswer{}, nil, fmt.Errorf("wait for another set of the cluster: %w", err)
 	}
-	defer release()
 	of := &setSender{Agent: &set.Agent, policy: policy}
+	defer func() { release(of.took) }()
 	if err := s.applyItems(ctx, of, validItems(set.Reports, answer.Items, time.Now())); err != nil {
 		return threeport.ReportSetAnswer{}, of.claimed, fmt.Errorf("apply report set: %w", err)
 	}
 	return answer, of.claimed, nil
 }
 
-// setSender is the agent of a report set, and the workloads that the set assigned to its cluster.
+// setSender is the agent of a report set, the workloads that the set assigned to its cluster, and the time that its transactions
+// took without the wait for a connection.
 type setSender struct {
 	*threeport.Agent
 	policy  ClaimPolicy
 	claimed []threeport.Instance
+	took    time.Duration
 }
 
 // applyItems applies the items in one transaction. If the database rejects their data, it splits the items in halves
@@ -82,6 +84,8 @@ func (s *Store) applyItems(ctx context.Context, agent *setSender, items []*item)
 func (s *Store) applyInTx(ctx context.Context, agent *setSender, items []*item) (*applyTx, error) {
 	var applied *applyTx
 	err := s.inTx(ctx, func(ctx context.Context, tx *sql.Tx) error {
+		begin := time.Now()
+		defer func() { agent.took += time.Since(begin) }()
 		applied = &applyTx{store: s, tx: tx, agent: agent, items: items}
 		return applied.run(ctx)
 	})

@@ -3,6 +3,14 @@ package store
 import (
 	"context"
 	"sync"
+	"time"
+)
+
+// A cluster pauses after a transaction of more than longApply, for as long as that took and at most maxPause. So a cluster that
+// sends large sets one after the other has the database for half of the time.
+const (
+	longApply = 50 * time.Millisecond
+	maxPause  = 5 * time.Second
 )
 
 // clusterQueue lets one report set of each cluster at a time wait for the database. The transactions of a cluster exclude
@@ -19,14 +27,22 @@ type clusterSlot struct {
 	users int
 }
 
-// acquire waits until no other set of the cluster is applied. The caller calls release unless there is an error.
-func (q *clusterQueue) acquire(ctx context.Context, cluster string) (release func(), err error) {
+// acquire waits until no other set of the cluster is applied, and for the pause after it. The caller calls release unless there is
+// an error, with the time that its transactions took.
+func (q *clusterQueue) acquire(ctx context.Context, cluster string) (release func(took time.Duration), err error) {
 	slot := q.join(cluster)
 	select {
 	case <-slot.free:
-		return func() {
-			slot.free <- struct{}{}
-			q.leave(cluster)
+		return func(took time.Duration) {
+			end := func() {
+				slot.free <- struct{}{}
+				q.leave(cluster)
+			}
+			if took <= longApply {
+				end()
+				return
+			}
+			time.AfterFunc(min(took, maxPause), end)
 		}, nil
 	case <-ctx.Done():
 		q.leave(cluster)

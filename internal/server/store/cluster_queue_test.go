@@ -26,19 +26,50 @@ func TestClusterQueue_OneSetPerCluster(t *testing.T) {
 		if _, err := q.acquire(impatient, "one"); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("a second set of the cluster has the error %v, want %v", err, context.DeadlineExceeded)
 		}
-		next := make(chan func())
+		next := make(chan func(time.Duration))
 		go func() {
 			release, _ := q.acquire(t.Context(), "one")
 			next <- release
 		}()
 		synctest.Wait()
-		release()
-		(<-next)()
-		releaseOther()
+		release(longApply)
+		(<-next)(0)
+		releaseOther(0)
 		if len(q.clusters) != 0 {
 			t.Errorf("%d clusters are in the empty queue, want 0", len(q.clusters))
 		}
 	})
+}
+
+// After a long transaction, the next set of the cluster waits as long as that took. Other clusters do not.
+func TestClusterQueue_LongTransaction_PausesItsCluster(t *testing.T) {
+	for _, tc := range []struct{ took, pause time.Duration }{
+		{took: longApply, pause: 0},
+		{took: 2 * longApply, pause: 2 * longApply},
+		{took: 2 * maxPause, pause: maxPause},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			var q clusterQueue
+			begin := time.Now()
+			apply := func(cluster string, took, want time.Duration) {
+				t.Helper()
+				release, err := q.acquire(t.Context(), cluster)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if waited := time.Since(begin); waited != want {
+					t.Errorf("after a transaction of %v, cluster %s waited %v, want %v", tc.took, cluster, waited, want)
+				}
+				release(took)
+			}
+			apply("one", tc.took, 0)
+			apply("two", 0, 0)
+			apply("one", 0, tc.pause)
+			if len(q.clusters) != 0 {
+				t.Errorf("%d clusters are in the empty queue, want 0", len(q.clusters))
+			}
+		})
+	}
 }
 
 // While a set of a cluster is applied, another one of it leaves the database's connections to other clusters.
@@ -59,7 +90,7 @@ func TestApply_SetsOfOneCluster_LeaveConnectionsToOthers(t *testing.T) {
 		if n := count(t, s, "SELECT COUNT(*) FROM clusters WHERE uid = 'one'"); n != 0 {
 			t.Error("two sets of a cluster were applied at once")
 		}
-		release()
+		release(0)
 		if err := <-done; err != nil {
 			t.Error(err)
 		}
@@ -69,7 +100,7 @@ func TestApply_SetsOfOneCluster_LeaveConnectionsToOthers(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer release()
+		defer release(0)
 		if _, err := s.Apply(ended, threeport.ReportSet{Agent: setOf("one").Agent}); !errors.Is(err, context.Canceled) {
 			t.Errorf("the error of a set whose client has gone is %v, want %v", err, context.Canceled)
 		}

@@ -89,8 +89,11 @@ func (s *Store) RecordTokenUse(ctx context.Context, id int64, at time.Time) erro
 	return s.exec(ctx, "UPDATE tokens SET usedat = ? WHERE id = ? AND (usedat IS NULL OR usedat < ?)", at.UnixMicro(), id, at.UnixMicro())
 }
 
-// CreateSession stores a session of a token with the hash of its secret. It returns [ErrConflict] if the hash exists,
-// and [ErrNotFound] if the token does not.
+// maxSessions bounds the sessions of a token.
+const maxSessions = 100
+
+// CreateSession stores a session of a token with the hash of its secret, and deletes the oldest sessions beyond maxSessions. It
+// returns [ErrConflict] if the hash exists, and [ErrNotFound] if the token does not.
 func (s *Store) CreateSession(ctx context.Context, hash []byte, tokenID int64, expires time.Time) error {
 	err := s.exec(ctx, "INSERT INTO sessions (hash, tokenid, createdat, expiresat) VALUES (?, ?, ?, ?)",
 		hash, tokenID, now(), expires.UnixMicro())
@@ -101,6 +104,11 @@ func (s *Store) CreateSession(ctx context.Context, hash []byte, tokenID int64, e
 		return ErrNotFound
 	case err != nil:
 		return fmt.Errorf("create session: %w", err)
+	}
+	err = s.exec(ctx, "DELETE FROM sessions WHERE tokenid = ? AND hash <> ? AND hash NOT IN "+
+		"(SELECT hash FROM sessions WHERE tokenid = ? ORDER BY createdat DESC LIMIT ?)", tokenID, hash, tokenID, maxSessions)
+	if err != nil {
+		return fmt.Errorf("delete the oldest sessions: %w", err)
 	}
 	return nil
 }

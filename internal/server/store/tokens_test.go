@@ -2,6 +2,7 @@ package store
 
 import (
 	"errors"
+	"fmt"
 	"reflect"
 	"testing"
 	"time"
@@ -114,6 +115,35 @@ func TestSessions_CreateAndFind(t *testing.T) {
 			t.Error(err)
 		}
 		check("after pruning, asked about before", now, map[string]bool{"long": true, "short": false})
+	})
+}
+
+// A token that is used for many log-ins keeps the newest sessions only.
+func TestCreateSession_ManyOfToken_OldestAreDeleted(t *testing.T) {
+	forEachDatabase(t, func(t *testing.T, s *Store) {
+		t.Helper()
+		ctx, expires := t.Context(), time.Now().Add(time.Hour)
+		create := func(owner, prefix string, count int) {
+			t.Helper()
+			token, err := s.CreateToken(ctx, Token{Name: owner, Role: "viewer"}, []byte(owner))
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i := range count {
+				if err := s.CreateSession(ctx, fmt.Append(nil, prefix, i), token.ID, expires); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		create("other", "other-", 1)
+		create("one", "session-", maxSessions+2)
+		for hash, want := range map[string]error{
+			"session-0": ErrNotFound, "session-1": ErrNotFound, "session-2": nil, fmt.Sprint("session-", maxSessions+1): nil, "other-0": nil,
+		} {
+			if _, err := s.SessionToken(ctx, []byte(hash), time.Now()); !errors.Is(err, want) {
+				t.Errorf("%s: the error is %v, want %v", hash, err, want)
+			}
+		}
 	})
 }
 
