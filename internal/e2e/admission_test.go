@@ -39,7 +39,9 @@ func TestAdmissionPolicy(t *testing.T) {
 		{name: "Create_LargeWorkloads", run: policyChecksLargeWorkloads},
 		{name: "Create_BuiltInKinds_HaveTheirResources", run: policyKnowsBuiltInKinds},
 		{name: "Update_ChecksChangesOfSpec", run: policyChecksUpdates},
+		{name: "Write_ChecksNamespacesOfLabels", run: policyChecksLabelNamespaces},
 		{name: "Create_EventsOfAgent", run: policyChecksEvents},
+		{name: "Overlay_WithNamePrefix_KeepsPolicies", run: policiesKeepTheirNames},
 		{name: "Overlay_AddsPlural", run: policyTakesPlurals},
 		{name: "Component_LeavesOutPolicy", run: policyCanBeLeftOut},
 	} {
@@ -64,6 +66,7 @@ var (
 		"auditor":   {Verbs: []string{"get"}, APIGroups: []string{"*"}, Resources: []string{"*"}},
 		"deployer":  {Verbs: []string{"get"}, APIGroups: []string{"apps"}, Resources: []string{"deployments"}},
 		"lister":    {Verbs: []string{"list", "watch"}, APIGroups: []string{"*"}, Resources: []string{"*"}},
+		"nodes":     {Verbs: []string{"get"}, APIGroups: []string{""}, Resources: []string{"nodes"}},
 		"irregular": {Verbs: []string{"get"}, APIGroups: []string{"widgets.example.com"}, Resources: []string{"data"}},
 		"regular": {Verbs: []string{"get"}, APIGroups: []string{"widgets.example.com"}, Resources: []string{
 			"gateways", "proxies", "boxes", "branches", "classes", "widgets",
@@ -289,6 +292,8 @@ func policyKnowsBuiltInKinds(target installTarget) {
 	}
 	role := []rbacv1.PolicyRule{{
 		Verbs: []string{"create"}, APIGroups: []string{v1alpha1.GroupVersion.Group}, Resources: []string{"threeportworkloads"},
+	}, { // for the namespace of a cluster-scoped object
+		Verbs: []string{"list"}, APIGroups: []string{""}, Resources: []string{"pods"},
 	}}
 	type builtIn struct {
 		spec       string
@@ -389,11 +394,78 @@ func policyChecksUpdates(target installTarget) {
 	}
 }
 
+// policyChecksLabelNamespaces creates and changes workloads whose label counts in the namespaces of others: the status shows the Pods
+// that have it.
+func policyChecksLabelNamespaces(target installTarget) {
+	target.Helper()
+	const helm, plain = "{workloadType: HelmWorkloadInstance, workloadInstanceId: 1}", "{workloadType: WorkloadInstance, workloadInstanceId: 1}"
+	const noPods = `cannot list resource "pods" in API group "" `
+	helmWith := func(resource string) string {
+		return "{workloadType: HelmWorkloadInstance, workloadInstanceId: 1, workloadResourceInstances: [" + resource + "]}"
+	}
+	many := make([]string, 0, 21)
+	for i := range cap(many) {
+		many = append(many, fmt.Sprint("app-", i))
+	}
+	for _, tt := range []struct {
+		reason, user, spec, annotation string
+		want                           []string
+	}{
+		{reason: "the namespace of another user", user: "tenant", spec: plain, annotation: "app-1", want: []string{`user "tenant" ` + noPods + `in the namespace "app-1"`}},
+		{reason: "one of several namespaces", user: "tenant", spec: plain, annotation: "app-0, app-1", want: []string{noPods + `in the namespace "app-1"`}},
+		{reason: "the own namespace", user: "tenant", spec: plain, annotation: " app-0,,app-0 "},
+		{reason: "no permission for Pods", user: "reader", spec: plain, annotation: "app-0", want: []string{noPods}},
+		{reason: "too many namespaces", user: "lister", spec: plain, annotation: strings.Join(many, ","), want: []string{"more than 20 combinations"}},
+		{reason: "many namespaces", user: "lister", spec: plain, annotation: strings.Join(many[:20], ",")},
+		{reason: "a namespace of a cluster-scoped object", user: "nodes", spec: specWith("{version: v1, kind: Node, name: a, namespace: app-1}"), want: []string{noPods + `in the namespace "app-1"`}},
+		{reason: "a cluster-scoped object", user: "nodes", spec: specWith("{version: v1, kind: Node, name: a}")},
+		{
+			reason: "a namespace of a Namespace", user: "tenant", spec: specWith("{version: v1, kind: Namespace, name: app-0, namespace: app-1}"),
+			want: []string{noPods + `in the namespace "app-1"`},
+		},
+		{reason: "Helm without a namespace", user: "tenant", spec: helm, want: []string{noPods + "at the cluster scope"}},
+		{reason: "Helm with a cluster-scoped resource", user: "nodes", spec: helmWith("{version: v1, kind: Node, name: a}"), want: []string{noPods + "at the cluster scope"}},
+		{reason: "Helm with an annotation", user: "tenant", spec: helm, annotation: "app-0"},
+		{reason: "Helm with a namespace", user: "reader", spec: helmWith(specSecret)},
+		{reason: "Helm of a lister", user: "lister", spec: helm},
+		{reason: "upstream", user: "upstream", spec: helm},
+		{reason: "upstream, annotated", user: "upstream", spec: plain, annotation: "app-1"},
+	} {
+		manifest := installManifest("labels", tt.spec)
+		if tt.annotation != "" {
+			manifest = strings.Replace(manifest, "metadata: {", fmt.Sprintf("metadata: {annotations: {control-plane.threeport.io/namespaces: %q}, ", tt.annotation), 1)
+		}
+		if err := checkAnswer(target.impersonate(tt.user).create(installYAML, manifest, true), tt.want); err != nil {
+			target.Errorf("%s: %v\n%s", tt.reason, err, manifest)
+		}
+	}
+
+	if err := target.create(installYAML, installManifest("labelled", plain), false); err != nil {
+		target.Fatal(err)
+	}
+	for _, tt := range []struct {
+		reason, annotation string
+		want               []string
+	}{
+		{reason: "another namespace", annotation: `"app-1"`, want: []string{noPods + `in the namespace "app-1"`}},
+		{reason: "the own namespace", annotation: `"app-0"`},
+		{reason: "none", annotation: "null"},
+	} {
+		patch := fmt.Sprintf("{metadata: {annotations: {control-plane.threeport.io/namespaces: %s}}}", tt.annotation)
+		err := target.impersonate("tenant").client.RESTClient().Patch(types.MergePatchType).AbsPath(installWorkloads + "/labelled").
+			Body(mergePatch(target, patch)).Do(target.Context()).Error()
+		if err := checkAnswer(err, tt.want); err != nil {
+			target.Errorf("an update to %s: %v", tt.reason, err)
+		}
+	}
+}
+
 // policyChecksEvents creates Events as the agent and as another controller, in dry runs.
 func policyChecksEvents(target installTarget) {
 	target.Helper()
 	target.createRole("events", rbacv1.PolicyRule{Verbs: []string{"create"}, APIGroups: []string{"events.k8s.io"}, Resources: []string{"events"}})
-	target.run("create", "clusterrolebinding", "events", "--clusterrole=events", "--user=controller")
+	const prefixed = "system:serviceaccount:east:east-threeport-agent" // by an overlay with a prefix of names
+	target.run("create", "clusterrolebinding", "events", "--clusterrole=events", "--user=controller", "--user="+prefixed)
 	const workload = "control-plane.threeport.io/v1alpha1"
 	create := func(user, namespace, apiVersion, kind, objectNamespace string) error {
 		_, err := target.impersonate(user).client.EventsV1().Events(namespace).Create(target.Context(), &eventsv1.Event{
@@ -421,10 +493,27 @@ func policyChecksEvents(target installTarget) {
 		{reason: "another kind of the group", user: installUser, namespace: "default", apiVersion: workload, kind: "Other", want: refused},
 		{reason: "the kind of another group", user: installUser, namespace: "default", apiVersion: "v1", kind: "ThreeportWorkload", want: refused},
 		{reason: "another namespace", user: installUser, namespace: "kube-system", apiVersion: workload, kind: "ThreeportWorkload", want: refused},
+		{reason: "a Pod, as an agent with another name", user: prefixed, namespace: "app-0", apiVersion: "v1", kind: "Pod", objectNamespace: "app-0", want: refused},
+		{reason: "a ThreeportWorkload, as an agent with another name", user: prefixed, namespace: "default", apiVersion: workload, kind: "ThreeportWorkload"},
 		{reason: "another controller", user: "controller", namespace: "app-0", apiVersion: "v1", kind: "Pod", objectNamespace: "app-0"},
 	} {
 		if err := checkAnswer(create(tt.user, tt.namespace, tt.apiVersion, tt.kind, tt.objectNamespace), tt.want); err != nil {
 			target.Errorf("%s: %v", tt.reason, err)
+		}
+	}
+}
+
+// policiesKeepTheirNames builds an overlay that changes all names. Its bindings have to name its policies. Its Deployment has to use a
+// ServiceAccount to which the policy for Events applies: see policyChecksEvents.
+func policiesKeepTheirNames(target installTarget) {
+	target.Helper()
+	built := target.run("kustomize", "internal/e2e/testdata/name-prefix")
+	for _, line := range []string{
+		"  policyName: east-threeport-workloads\n", "  policyName: east-threeport-agent-events\n", "  name: east-threeport-workloads\n",
+		"  name: east-threeport-agent-events\n", "      serviceAccountName: east-threeport-agent\n",
+	} {
+		if !strings.Contains(built, line) {
+			target.Errorf("the overlay lacks %q", line)
 		}
 	}
 }

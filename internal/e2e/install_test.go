@@ -124,7 +124,7 @@ func installationIsAccepted(target installTarget) {
 	for _, config := range []string{
 		"config/default", "config/threeport", "config/samples", "config/controlplane", "config/controlplane-postgres", "internal/e2e/testdata/agent-token",
 		"internal/e2e/testdata/agent-components", "internal/e2e/testdata/controlplane-components", "internal/e2e/testdata/redaction-rules",
-		"internal/e2e/testdata/no-admission-policy",
+		"internal/e2e/testdata/no-admission-policy", "internal/e2e/testdata/name-prefix",
 	} {
 		objects := strings.Count("\n"+target.run("kustomize", config), "\nkind: ")
 		applied := target.run("apply", "--server-side", "--dry-run=server", "-k", config)

@@ -130,10 +130,11 @@ func refOf(kind schema.GroupKind, o metav1.Object) target.Ref {
 	return target.Ref{Group: kind.Group, Kind: kind.Kind, Namespace: o.GetNamespace(), Name: o.GetName()}
 }
 
-// objectOf returns what the registry keeps of an object. The controlling owner comes first.
+// objectOf returns what the registry keeps of an object. The controlling owner comes first. The cache keeps a listed object with
+// all its owners, so the limit applies here too.
 func objectOf(kind schema.GroupKind, o metav1.Object) target.Object {
 	out := target.Object{Identity: identityOf(kind, o)}
-	for _, ref := range o.GetOwnerReferences() {
+	for _, ref := range limitOwners(o.GetOwnerReferences()) {
 		owner := target.Identity{
 			Ref: target.Ref{
 				Group: schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind).Group, Kind: ref.Kind,

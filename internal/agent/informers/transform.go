@@ -1,6 +1,8 @@
 package informers
 
 import (
+	"time"
+
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -62,7 +64,7 @@ func trimMeta(o metav1.Object) metav1.ObjectMeta {
 		CreationTimestamp: o.GetCreationTimestamp(),
 		ResourceVersion:   o.GetResourceVersion(),
 		Labels:            instanceLabels(o.GetLabels()),
-		OwnerReferences:   o.GetOwnerReferences(),
+		OwnerReferences:   limitOwners(o.GetOwnerReferences()),
 		DeletionTimestamp: o.GetDeletionTimestamp(),
 	}
 }
@@ -83,10 +85,16 @@ func trimSlice(o *unstructured.Unstructured) *unstructured.Unstructured {
 		}
 	}
 	out.Object["metadata"] = kept
+	if owners := o.GetOwnerReferences(); len(owners) > maxOwners {
+		out.SetOwnerReferences(limitOwners(owners))
+	}
+	if finalizers := o.GetFinalizers(); len(finalizers) > maxFinalizers {
+		out.SetFinalizers(firstOf(finalizers, maxFinalizers))
+	}
 	if labels := instanceLabels(o.GetLabels()); labels != nil {
 		out.SetLabels(labels)
 	}
-	if at, ok := o.GetAnnotations()[corev1.EndpointsLastChangeTriggerTime]; ok {
+	if at, ok := o.GetAnnotations()[corev1.EndpointsLastChangeTriggerTime]; ok && len(at) <= len(time.RFC3339Nano) {
 		out.SetAnnotations(map[string]string{corev1.EndpointsLastChangeTriggerTime: at})
 	}
 	endpoints, ok := o.Object["endpoints"].([]any)
@@ -116,13 +124,14 @@ func trimSlice(o *unstructured.Unstructured) *unstructured.Unstructured {
 func trimPod(pod *corev1.Pod) *corev1.Pod {
 	out := &corev1.Pod{ObjectMeta: trimMeta(pod)}
 	out.CreationTimestamp, out.DeletionGracePeriodSeconds = pod.CreationTimestamp, pod.DeletionGracePeriodSeconds
-	out.GenerateName, out.Finalizers = pod.GenerateName, pod.Finalizers
+	out.GenerateName, out.Finalizers = pod.GenerateName, firstOf(pod.Finalizers, maxFinalizers)
 	out.Spec.NodeName, out.Spec.RestartPolicy = pod.Spec.NodeName, pod.Spec.RestartPolicy
 	out.Spec.InitContainers = trimPolicies(pod.Spec.InitContainers)
 	out.Spec.Containers = trimPolicies(pod.Spec.Containers)
-	out.Status.Phase, out.Status.Reason, out.Status.Message = pod.Status.Phase, pod.Status.Reason, pod.Status.Message
+	out.Status.Phase = pod.Status.Phase
+	out.Status.Reason, out.Status.Message = shorten(pod.Status.Reason, maxStatusText), shorten(pod.Status.Message, maxStatusText)
 	out.Status.StartTime, out.Status.NominatedNodeName = pod.Status.StartTime, pod.Status.NominatedNodeName
-	out.Status.Conditions = pod.Status.Conditions
+	out.Status.Conditions = limitConditions(pod.Status.Conditions)
 	out.Status.InitContainerStatuses = trimContainers(pod.Status.InitContainerStatuses, pod.Spec.InitContainers)
 	out.Status.ContainerStatuses = trimContainers(pod.Status.ContainerStatuses, pod.Spec.Containers)
 	out.Status.EphemeralContainerStatuses = trimContainers(pod.Status.EphemeralContainerStatuses, nil)
@@ -133,7 +142,7 @@ func trimPod(pod *corev1.Pod) *corev1.Pod {
 func trimPolicies(in []corev1.Container) []corev1.Container {
 	var out []corev1.Container
 	for i := range in {
-		if in[i].RestartPolicy != nil {
+		if in[i].RestartPolicy != nil && len(out) < maxContainers {
 			out = append(out, corev1.Container{Name: in[i].Name, RestartPolicy: in[i].RestartPolicy})
 		}
 	}
@@ -143,15 +152,16 @@ func trimPolicies(in []corev1.Container) []corev1.Container {
 // trimContainers puts the image of the spec into each status. The image of a status is the name that the container runtime gives
 // it, which may be a digest. A trimmed spec has no images, so a second trimming changes nothing.
 func trimContainers(in []corev1.ContainerStatus, spec []corev1.Container) []corev1.ContainerStatus {
+	in = in[:min(len(in), maxContainers)]
 	var out []corev1.ContainerStatus
 	if len(in) > 0 {
 		out = make([]corev1.ContainerStatus, len(in))
 	}
 	for i, c := range in {
 		out[i] = corev1.ContainerStatus{
-			Name: c.Name, ContainerID: c.ContainerID, Image: imageOf(c, spec),
+			Name: c.Name, ContainerID: c.ContainerID, Image: shorten(imageOf(c, spec), maxImage),
 			Ready: c.Ready, Started: c.Started, RestartCount: c.RestartCount,
-			State: c.State, LastTerminationState: c.LastTerminationState,
+			State: limitState(c.State), LastTerminationState: limitState(c.LastTerminationState),
 		}
 	}
 	return out

@@ -105,6 +105,8 @@ func TestWorkloadPage_Commands_AreSafe(t *testing.T) {
 	pod("spaced", spaced, "$(reboot)\u202e")
 	pod("option", option, "app")
 	pod("option-container", "web", option)
+	const otherServer = "--server=http://evil.example.com"
+	w.addDerived(threeport.ObjectRef{Version: "v1", Kind: otherServer, Namespace: "shop", Name: "web", UID: "option-kind"}, threeport.ObjectRef{}, "Down", "", "")
 	c := newCluster("c", time.Now(), 0)
 	c.Workloads = []Workload{w}
 	api, instances := startAPI(t, neverOffline, Fleet{Clusters: []Cluster{c}})
@@ -121,6 +123,8 @@ func TestWorkloadPage_Commands_AreSafe(t *testing.T) {
 	expectCommands(t, tab)
 	show("option-container")
 	expectCommands(t, tab, "kubectl describe pod -n shop web")
+	visit(t, tab, api.URL+pathOf(instances["one"])+"?object=option-kind", "document.querySelector('#object-title').innerText === "+quote(otherServer+" web"))
+	expectCommands(t, tab)
 }
 
 // A rollout can be undone if it fails and there is an earlier revision.

@@ -97,8 +97,16 @@ func (s *Store) assignInTx(ctx context.Context, tx *sql.Tx, instance threeport.I
 	if err == nil && instance.Type == threeport.TypeWorkloadInstance {
 		_, err = tx.ExecContext(ctx, d.rebind(forgetObjects), int64(instance.ID))
 	}
+	if err == nil {
+		_, err = tx.ExecContext(ctx, d.rebind("UPDATE definitions SET "+forgetVersion+" WHERE type = ? AND id = ? AND clusteruid = ?"),
+			instance.Type, int64(instance.ID), before)
+	}
 	return before, err
 }
+
+// forgetVersion lets any later operation replace a definition. It keeps the document, the last known one. Without it, the version or
+// the deletion that a stolen credential reported would be final.
+const forgetVersion = "version = 0, deleted = FALSE"
 
 // forgetObjects removes the identity and version of the objects that the last cluster reported for the resources of a
 // WorkloadInstance.

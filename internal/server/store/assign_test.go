@@ -2,6 +2,8 @@ package store
 
 import (
 	"errors"
+	"fmt"
+	"math"
 	"slices"
 	"sync"
 	"testing"
@@ -54,6 +56,56 @@ func TestAssignWorkload_OtherCluster_ResetsVersions(t *testing.T) {
 		assign(t, s, w.workload, "", "new")
 		assign(t, s, w.workload, "", "")
 	})
+}
+
+// A stolen credential may report the highest version, or a deletion. Both are final until the workload or its cluster is reset.
+func TestDefinition_HighestVersionOrDeletion_EndsWithReset(t *testing.T) {
+	resets := map[string]func(t *testing.T, s *Store, of threeport.Instance){
+		"moved away and back": func(t *testing.T, s *Store, of threeport.Instance) {
+			t.Helper()
+			assign(t, s, of, "elsewhere", "one")
+			assign(t, s, of, "one", "elsewhere")
+		},
+		"released and assigned": func(t *testing.T, s *Store, of threeport.Instance) {
+			t.Helper()
+			assign(t, s, of, "", "one")
+			assign(t, s, of, "one", "")
+		},
+		"cluster deleted": func(t *testing.T, s *Store, of threeport.Instance) {
+			t.Helper()
+			deleteCluster(t, s, "one", 1)
+			assign(t, s, of, "one", "")
+		},
+	}
+	for name, reset := range resets {
+		t.Run(name, func(t *testing.T) {
+			forEachDatabase(t, func(t *testing.T, s *Store) {
+				t.Helper()
+				w := newWorld(t, s)
+				stolen := []threeport.Report{
+					operationOf(w.workload, w.resource, "a", threeport.OperationModified, math.MaxInt64),
+					operationOf(w.workload, w.resource, "b", threeport.OperationDeleted, 1),
+				}
+				honest := []threeport.Report{
+					operationOf(w.workload, w.resource, "a", threeport.OperationModified, 1000),
+					operationOf(w.workload, w.resource, "b", threeport.OperationModified, 1000),
+				}
+				apply(t, s, "one", stolen...)
+				if got, want := apply(t, s, "one", honest...), []string{fmt.Sprint("stale ", int64(math.MaxInt64)), "stale 1"}; !slices.Equal(got, want) {
+					t.Fatalf("before the reset: %v, want %v", got, want)
+				}
+				reset(t, s, w.workload)
+				apply(t, s, "one", honest...)
+				for _, uid := range []string{"a", "b"} {
+					want := fmt.Sprintf("1000 %s", honest[0].Operation.Operation)
+					d, err := s.Definition(t.Context(), "one", uid)
+					if got := fmt.Sprintf("%d %s", d.Version, d.Operation); err != nil || got != want {
+						t.Errorf("the definition of %s is %s, %v; want %s", uid, got, err, want)
+					}
+				}
+			})
+		})
+	}
 }
 
 func TestAssignWorkload_NoWorkload_IsNotFound(t *testing.T) {

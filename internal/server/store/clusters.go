@@ -46,8 +46,9 @@ func (s *Store) DeleteCluster(ctx context.Context, uid string) (workloads int64,
 	}
 	for first := true; ctx.Err() == nil; first = false {
 		var released int64
+		var done bool
 		err := s.inTx(ctx, func(ctx context.Context, tx *sql.Tx) error {
-			released, err = s.deleteClusterStep(ctx, tx, uid)
+			released, done, err = s.deleteClusterStep(ctx, tx, uid)
 			return err
 		})
 		if errors.Is(err, ErrNotFound) && !first { // a concurrent request deleted the rest
@@ -56,42 +57,51 @@ func (s *Store) DeleteCluster(ctx context.Context, uid string) (workloads int64,
 		if err != nil {
 			return workloads, fmt.Errorf("delete cluster: %w", err)
 		}
-		if workloads += released; released < maxRowsPerTx {
+		if workloads += released; done {
 			return workloads, nil
 		}
 	}
 	return workloads, ctx.Err()
 }
 
-// deleteClusterStep detaches some of a cluster's workloads, and deletes the cluster after the last. Its first statement
-// locks the cluster's row, so it cannot run at the same time as a report set.
-func (s *Store) deleteClusterStep(ctx context.Context, tx *sql.Tx, uid string) (released int64, err error) {
+// deleteClusterStep detaches some of a cluster's workloads, resets some of its definitions, and deletes the cluster after the last.
+// Its first statement locks the cluster's row, so it cannot run at the same time as a report set.
+func (s *Store) deleteClusterStep(ctx context.Context, tx *sql.Tx, uid string) (released int64, done bool, err error) {
 	d := s.dialect
 	held, err := tx.ExecContext(ctx, d.rebind("UPDATE clusters SET "+d.changed("clusters")+" WHERE uid = ?"), uid)
 	if err != nil {
-		return 0, err
+		return 0, false, err
 	}
 	if known, err := held.RowsAffected(); err != nil {
-		return 0, err
+		return 0, false, err
 	} else if known == 0 {
-		return 0, ErrNotFound
+		return 0, false, ErrNotFound
 	}
 	ids, err := s.detachWorkloads(ctx, tx, uid)
 	if err != nil {
-		return 0, err
+		return 0, false, err
 	}
 	for _, id := range ids {
 		if id.kind != threeport.TypeWorkloadInstance {
 			continue
 		}
 		if _, err := tx.ExecContext(ctx, d.rebind(forgetObjects), id.id); err != nil {
-			return 0, err
+			return 0, false, err
 		}
 	}
-	if len(ids) < maxRowsPerTx {
+	reset, err := tx.ExecContext(ctx, d.rebind("UPDATE definitions SET "+forgetVersion+` WHERE clusteruid = ? AND uid IN (
+		SELECT d.uid FROM definitions d WHERE d.clusteruid = ? AND (d.version <> 0 OR d.deleted) LIMIT ?)`), uid, uid, maxRowsPerTx)
+	if err != nil {
+		return 0, false, err
+	}
+	definitions, err := reset.RowsAffected()
+	if err != nil {
+		return 0, false, err
+	}
+	if done = len(ids) < maxRowsPerTx && definitions < maxRowsPerTx; done {
 		_, err = tx.ExecContext(ctx, d.rebind("DELETE FROM clusters WHERE uid = ?"), uid)
 	}
-	return int64(len(ids)), err
+	return int64(len(ids)), done, err
 }
 
 // detachWorkloads removes the cluster from up to maxRowsPerTx of its workloads.

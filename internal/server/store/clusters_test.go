@@ -95,3 +95,25 @@ func TestDeleteCluster_ManyWorkloads_UsesSeveralTransactions(t *testing.T) {
 		}
 	})
 }
+
+func TestDeleteCluster_ManyDefinitions_ResetsAll(t *testing.T) {
+	forEachDatabase(t, func(t *testing.T, s *Store) {
+		t.Helper()
+		for _, cluster := range []string{"one", "two"} {
+			apply(t, s, cluster)
+			mustExec(t, s, `INSERT INTO definitions (clusteruid, uid, type, id, kind, name, operation, version, at)
+				WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i <= ?)
+				SELECT CAST(? AS TEXT), 'u' || i, 'WorkloadInstance', 1, 'ConfigMap', 'c', 'ADDED', 7, 1 FROM n`, 2*maxRowsPerTx, cluster)
+		}
+		deleteCluster(t, s, "one", 0)
+		if n := count(t, s, "SELECT COUNT(*) FROM definitions WHERE clusteruid = 'one' AND version <> 0"); n != 0 {
+			t.Errorf("%d definitions of the deleted cluster have a version, want 0", n)
+		}
+		if n := count(t, s, "SELECT COUNT(*) FROM definitions WHERE clusteruid = 'two' AND version = 7"); n != 2*maxRowsPerTx+1 {
+			t.Errorf("%d definitions of the other cluster have their version, want %d", n, 2*maxRowsPerTx+1)
+		}
+		if got := mustClusters(t, s); len(got) != 1 || got[0].ClusterUID != "two" {
+			t.Errorf("the clusters are %+v, want only the other one", got)
+		}
+	})
+}

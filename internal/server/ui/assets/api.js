@@ -49,7 +49,7 @@ export async function get(path, params, { signal, reviver } = {}) {
     return JSON.parse(await response.text(), reviver);
   } catch (error) {
     if (signal?.aborted) throw error;
-    throw new Problem('broken', 'The response is incomplete or not JSON.');
+    throw new Problem('broken', error instanceof RangeError ? 'The response has too many levels of nesting.' : 'The response is incomplete or not JSON.');
   }
 }
 

@@ -33,7 +33,7 @@ async function copy({ currentTarget: button }) {
 // commandsOf returns a purpose and a command for each thing that can be done with an object.
 function commandsOf(o, definition) {
   const { group, kind, namespace, name } = o.object;
-  if (o.gone || (o.state && o.state !== 'Present') || [namespace, name].some(isOption)) return [];
+  if (o.gone || (o.state && o.state !== 'Present') || [kind, namespace, name].some(isOption)) return [];
   const resource = plain(group ? `${kind}.${group}` : kind).toLowerCase();
   const inNamespace = namespace ? ['-n', namespace] : [];
   const isPod = resource === 'pod';

@@ -18,7 +18,7 @@ export function diffList(previous, current) {
   const [before, after] = [previous, current].map((version) => yamlLines(specOf(version)).map(lineText));
   const changes = diff(before, after);
   const [added, removed] = ['+', '-'].map((sign) => changes.filter((change) => change.sign === sign).length);
-  if (added + removed === 0) return h('p', { class: 'code-note' }, 'The versions differ in redacted values only.');
+  if (added + removed === 0) return h('p', { class: 'code-note' }, 'The versions differ in redacted values only, or in more than 100 levels of nesting.');
   const parts = hunks(changes);
   return h('div', { class: 'diff' },
     h('p', { class: 'code-note' }, h('span', { class: 'plus' }, `+ ${many(added, 'line')} added`), ' ', h('span', { class: 'minus' }, `− ${many(removed, 'line')} removed`), ' ',

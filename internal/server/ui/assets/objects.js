@@ -6,6 +6,7 @@ import { many } from './text.js';
 const MIN_GROUP_HEALTHY = 4; // similar siblings that become one node
 const MIN_GROUP_GONE = 2;
 const MIN_GROUP = 8;
+const MAX_DEPTH = 50; // owners above an object; real ones have five
 export const GROUP_PAGE = 100; // objects that an opened group shows at a time
 
 /** objectKey identifies an object. An object that does not exist has no UID. */
@@ -28,30 +29,35 @@ export function kindsOf(n, adjective, kind, past) {
 
 /**
  * buildTree makes nodes of objects: {key, object, children}. An owner that is missing, or that would close a cycle, is ignored.
- * Siblings are sorted worst first.
+ * Siblings are sorted worst first. No node is deeper than MAX_DEPTH: the functions that walk a tree call themselves.
  */
 export function buildTree(objects) {
   const nodes = new Map(objects.map((o) => [objectKey(o), { key: objectKey(o), object: o, children: [], parent: null }]));
+  for (const node of nodes.values()) setParents(node, nodes);
   const roots = [];
-  for (const node of nodes.values()) {
-    const owner = nodes.get(node.object.owner);
-    if (!owner || inCycle(node, nodes)) roots.push(node);
-    else {
-      node.parent = owner;
-      owner.children.push(node);
-    }
-  }
+  for (const node of nodes.values()) (node.parent?.children ?? roots).push(node);
   for (const node of nodes.values()) node.children.sort(bySeverity);
   return roots.sort(bySeverity);
 }
 
-function inCycle(node, nodes) {
-  const seen = new Set();
-  for (let up = node; up; up = nodes.get(up.object.owner)) {
-    if (seen.has(up)) return up === node || seen.has(node);
-    seen.add(up);
+// setParents sets the parents of a node and of its owners. It visits each node once. A node at MAX_DEPTH gets no children: they become
+// its siblings.
+function setParents(node, nodes) {
+  const path = [];
+  let owner = node;
+  while (owner && owner.depth === undefined) {
+    owner.depth = Infinity; // it stays so in a cycle and below
+    path.push(owner);
+    owner = nodes.get(owner.object.owner);
   }
-  return false;
+  for (const owned of path.reverse()) {
+    const depth = owner ? owner.depth + 1 : 0;
+    if (depth < Infinity) {
+      owned.depth = Math.min(depth, MAX_DEPTH);
+      owned.parent = depth > MAX_DEPTH ? owner.parent : owner ?? null;
+    }
+    owner = owned;
+  }
 }
 
 function bySeverity(a, b) {
@@ -74,7 +80,8 @@ export function groupSiblings(siblings, parentKey, opened) {
     const { object } = node;
     const similarity = node.children.length ? node.key
       : [object.object.group, object.object.kind, known(object.health), object.health === 'Healthy' ? '' : object.reason, object.gone ? goneWord(object) : ''].join('\n');
-    groups.set(similarity, [...(groups.get(similarity) ?? []), node]);
+    if (!groups.has(similarity)) groups.set(similarity, []);
+    groups.get(similarity).push(node);
   }
   return [...groups].flatMap(([similarity, nodes]) => {
     const { object } = nodes[0];

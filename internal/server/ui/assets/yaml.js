@@ -4,6 +4,7 @@ import { RawNumber } from './api.js';
 
 const TOP = ['apiVersion', 'kind', 'metadata', 'spec', 'data', 'status'];
 const FIRST = ['name', 'namespace'];
+const MAX_INDENT = 200; // objects and lists that are deeper are left out; the functions call themselves
 
 // Texts that YAML 1.1 or 1.2 would not parse as a string.
 const AMBIGUOUS = /^(?:true|false|null|yes|no|on|off|y|n|~|-?\.(?:inf|nan)|[-+]?[\d._]+(?:e[-+]?\d+)?|0[xob][\da-f_]+|\d[\d:_-]*(?:[t ].*)?)$/i;
@@ -68,9 +69,9 @@ function entry(lines, indent, marker, key, value) {
   const name = word(key);
   const inner = indent + marker.length;
   if (isObject(value) && Object.keys(value).length) {
-    open(lines, { indent, marker, key: name, text: '' }, () => object(lines, inner + 2, '', value));
+    nested(lines, { indent, marker, key: name }, () => object(lines, inner + 2, '', value));
   } else if (Array.isArray(value) && value.length) {
-    open(lines, { indent, marker, key: name, text: '' }, () => value.forEach((item) => listItem(lines, inner, item)));
+    nested(lines, { indent, marker, key: name }, () => value.forEach((item) => listItem(lines, inner, item)));
   } else if (isBlock(value)) {
     block(lines, { indent, marker, key: name }, inner + 2, value);
   } else lines.push({ indent, marker, key: name, ...scalar(value) });
@@ -79,9 +80,14 @@ function entry(lines, indent, marker, key, value) {
 function listItem(lines, indent, value) {
   if (isObject(value) && Object.keys(value).length) object(lines, indent, '- ', value);
   else if (Array.isArray(value) && value.length) {
-    open(lines, { indent, marker: '- ', key: '', text: '' }, () => value.forEach((item) => listItem(lines, indent + 2, item)));
+    nested(lines, { indent, marker: '- ', key: '' }, () => value.forEach((item) => listItem(lines, indent + 2, item)));
   } else if (isBlock(value)) block(lines, { indent, marker: '- ', key: '' }, indent + 2, value);
   else lines.push({ indent, marker: '- ', key: '', ...scalar(value) });
+}
+
+function nested(lines, line, children) {
+  if (line.indent < MAX_INDENT) open(lines, { ...line, text: '' }, children);
+  else lines.push({ ...line, text: `null # not shown: deeper than ${MAX_INDENT / 2} levels`, kind: 'null' });
 }
 
 function open(lines, line, children) {

@@ -1,0 +1,64 @@
+package informers
+
+import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Limits of the cached parts of an object. The API server bounds only the size of the whole object, 1.5 MiB. An author of Pods may
+// use all of it for any of these parts.
+const (
+	maxOwners     = 16 // besides the controller
+	maxFinalizers = 16
+	maxContainers = 64 // of each type; the control plane shows as many
+	maxConditions = 64
+	maxImage      = 512     // in bytes; a reference with name, tag and digest has at most 457
+	maxStatusText = 4 << 10 // in bytes; the kubelet's limit of a termination message
+)
+
+// limitOwners returns the controller and the first maxOwners other owners. It omits references that no object can have.
+func limitOwners(refs []metav1.OwnerReference) []metav1.OwnerReference {
+	var out []metav1.OwnerReference
+	controllers, others := 0, 0
+	for _, ref := range refs {
+		number, limit := &others, maxOwners
+		if ref.Controller != nil && *ref.Controller {
+			number, limit = &controllers, 1 // the limit of the API server
+		}
+		if *number < limit && max(len(ref.APIVersion), len(ref.Kind), len(ref.Name), len(ref.UID)) <= maxIdentity {
+			*number++
+			out = append(out, ref)
+		}
+	}
+	return slices.Clip(out)
+}
+
+// firstOf returns the first elements of a list. The copy lets the memory of a longer list go.
+func firstOf[T any](list []T, n int) []T {
+	if len(list) <= n {
+		return list
+	}
+	return slices.Clone(list[:n])
+}
+
+func limitConditions(in []corev1.PodCondition) []corev1.PodCondition {
+	out := slices.Clone(in[:min(len(in), maxConditions)])
+	for i := range out {
+		out[i].Reason, out[i].Message = shorten(out[i].Reason, maxStatusText), shorten(out[i].Message, maxStatusText)
+	}
+	return out
+}
+
+func limitState(in corev1.ContainerState) corev1.ContainerState {
+	if w := in.Waiting; w != nil {
+		in.Waiting = &corev1.ContainerStateWaiting{Reason: shorten(w.Reason, maxStatusText), Message: shorten(w.Message, maxStatusText)}
+	}
+	if t := in.Terminated; t != nil {
+		limited := *t
+		limited.Reason, limited.Message = shorten(t.Reason, maxStatusText), shorten(t.Message, maxStatusText)
+		in.Terminated = &limited
+	}
+	return in
+}
