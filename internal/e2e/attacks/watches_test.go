@@ -6,12 +6,18 @@ import (
 	"compress/gzip"
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
+	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
+
+	"golang.org/x/net/http2"
+	"golang.org/x/net/http2/hpack"
 
 	"github.com/threeport/threeport-agent/internal/server/store"
 	"github.com/threeport/threeport-agent/internal/testing/databases"
@@ -71,6 +77,54 @@ func TestMemory_WatchesReceiveLongCauses(t *testing.T) {
 		}
 		cancel()
 		viewers.Wait()
+		a.expectAlive()
+	})
+}
+
+// A viewer resumes watches on HTTP/2 connections, and gives the server no window for the changes.
+func TestMemory_ResumedWatchesAreNotRead(t *testing.T) {
+	const (
+		connections = 6
+		streams     = 32 // of a connection, the most
+	)
+	databases.ForEach(t, func(t *testing.T, address string) {
+		t.Helper()
+		a := newAPI(t, address)
+		now := time.Now()
+		cause := fmt.Sprintf("repeat('x', %d)", 2000)
+		if strings.HasPrefix(address, "sqlite:") {
+			cause = fmt.Sprintf("replace(hex(zeroblob(%d)), '00', 'x')", 2000)
+		}
+		a.exec(fmt.Sprintf(`WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 4000)
+			INSERT INTO workloads (type, id, name, cause, changedat) SELECT 'WorkloadInstance', i, 'w', %s, %d FROM n`,
+			cause, now.Add(-time.Hour).UnixMicro()))
+		a.start()
+		fields := append(requestFields("/v0/workloads/watch", 0),
+			hpack.HeaderField{Name: "authorization", Value: a.viewer},
+			hpack.HeaderField{Name: "last-event-id", Value: strconv.FormatInt(now.Add(-6*time.Hour).UnixMicro(), 10)})
+		sent, err := requestsWithoutWindow(streams, fields)
+		a.must(err)
+		var opened atomic.Int64
+		var viewers sync.WaitGroup
+		for range connections {
+			viewers.Go(func() {
+				answered := 0
+				isLast := func(frame http2.Frame) bool {
+					if frame.Header().Type == http2.FrameHeaders {
+						answered++
+						opened.Add(1)
+					}
+					return answered == streams
+				}
+				if err := a.holdAnswers(sent, isLast); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		viewers.Wait()
+		if got := opened.Load(); got != connections*streams {
+			t.Errorf("%d watches were answered, want %d", got, connections*streams)
+		}
 		a.expectAlive()
 	})
 }
