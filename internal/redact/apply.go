@@ -20,7 +20,7 @@ func (r *Rules) definition(object map[string]any) (changed bool) {
 	return r.apply(object) || reduced
 }
 
-// kept is a tree of the places that keep rules select. A place is kept with everything below it.
+// kept has the places that keep rules select, as a tree. A keep rule also keeps everything below a place.
 type kept struct {
 	all    bool
 	fields map[string]*kept

@@ -13,8 +13,8 @@ func nested(n int, opening, inner, end string) string {
 	return strings.Repeat(opening, n) + inner + strings.Repeat(end, n)
 }
 
-// The cost of a walk is the number of its visits. Rules about a kind had an effect for each object of that kind around a value,
-// and items of lists in lists were visited twice by each list.
+// The cost of a walk is the number of its visits. A rule about a kind hit a value once for each object of that kind around it. Each
+// list visited its items twice.
 func TestVisit_NestedObjects_ValueIsHitOnce(t *testing.T) {
 	const n = 50
 	rules := rulesOf(t, `rules:
@@ -22,14 +22,18 @@ func TestVisit_NestedObjects_ValueIsHitOnce(t *testing.T) {
 - {group: "*", kinds: ["*"], path: "**.note", action: drop}
 - {group: "*", kinds: [Incomplete], path: spec.a, action: drop}
 - {group: example.com, kinds: [A], annotation: "*", action: drop}`).user.redact
+	inLists := func(items string) string {
+		return `{"kind":"List","apiVersion":"v1","items":` + nested(n, `[{"kind":"List","items":`, items, `}]`) + `}`
+	}
+	const annotated = `{"apiVersion":"example.com/v1","kind":"A","metadata":{"annotations":{"a":"x"}},"a":`
 	for _, tt := range []struct {
 		reason, in string
 		hits       int
 	}{
 		{"objects of a kind in each other", nested(n, `{"apiVersion":"example.com/v1","kind":"A","a":`, `{"hint":"x"}`, `}`), 1},
-		{"annotations in such objects", nested(n, `{"apiVersion":"example.com/v1","kind":"A","metadata":{"annotations":{"a":"x"}},"a":`, `{}`, `}`), n},
-		{"lists in lists, whose items have no version", `{"kind":"List","apiVersion":"v1","items":` + nested(n, `[{"kind":"List","items":`, `[{"note":"x"}]`, `}]`) + `}`, 1},
-		{"the same with a kind in the innermost list", `{"kind":"List","apiVersion":"v1","items":` + nested(n, `[{"kind":"List","items":`, `[{"kind":"Incomplete","spec":{"a":"x"}}]`, `}]`) + `}`, 1},
+		{"annotations in such objects", nested(n, annotated, `{}`, `}`), n},
+		{"lists in lists, whose items have no version", inLists(`[{"note":"x"}]`), 1},
+		{"the same with a kind in the innermost list", inLists(`[{"kind":"Incomplete","spec":{"a":"x"}}]`), 1},
 		{"metadata of an item without a version", `{"kind":"AList","apiVersion":"example.com/v1","items":[{"metadata":{"note":"x","annotations":{"a":"x"}}}]}`, 2},
 	} {
 		hits := map[string]int{}
