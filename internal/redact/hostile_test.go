@@ -25,16 +25,17 @@ func TestVisit_NestedObjects_ValueIsHitOnce(t *testing.T) {
 	inLists := func(items string) string {
 		return `{"kind":"List","apiVersion":"v1","items":` + nested(n, `[{"kind":"List","items":`, items, `}]`) + `}`
 	}
+	const object = `{"apiVersion":"example.com/v1","kind":"A","a":`
 	const annotated = `{"apiVersion":"example.com/v1","kind":"A","metadata":{"annotations":{"a":"x"}},"a":`
 	for _, tt := range []struct {
 		reason, in string
 		hits       int
 	}{
-		{"objects of a kind in each other", nested(n, `{"apiVersion":"example.com/v1","kind":"A","a":`, `{"hint":"x"}`, `}`), 1},
-		{"annotations in such objects", nested(n, annotated, `{}`, `}`), n},
-		{"lists in lists, whose items have no version", inLists(`[{"note":"x"}]`), 1},
-		{"the same with a kind in the innermost list", inLists(`[{"kind":"Incomplete","spec":{"a":"x"}}]`), 1},
-		{"metadata of an item without a version", `{"kind":"AList","apiVersion":"example.com/v1","items":[{"metadata":{"note":"x","annotations":{"a":"x"}}}]}`, 2},
+		{"nested objects", nested(n, object, `{"hint":"x"}`, `}`), 1},
+		{"annotations of nested objects", nested(n, annotated, `{}`, `}`), n},
+		{"nested lists", inLists(`[{"note":"x"}]`), 1},
+		{"a kind in nested lists", inLists(`[{"kind":"Incomplete","spec":{"a":"x"}}]`), 1},
+		{"metadata of an item", `{"kind":"AList","apiVersion":"example.com/v1","items":[{"metadata":{"note":"x","annotations":{"a":"x"}}}]}`, 2},
 	} {
 		hits := map[string]int{}
 		total := 0
