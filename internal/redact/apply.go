@@ -20,34 +20,95 @@ func (r *Rules) definition(object map[string]any) (changed bool) {
 	return r.apply(object) || reduced
 }
 
-// kept has the places that keep rules select.
-type kept map[string]struct{}
+// kept has the places that keep rules select, as a tree. A keep rule also keeps everything below a place.
+type kept struct {
+	all    bool
+	fields map[string]*kept
+}
 
-const placeSeparator = "\x00"
+func (k *kept) add(place []string) {
+	for _, name := range place {
+		next, ok := k.fields[name]
+		if !ok {
+			if k.fields == nil {
+				k.fields = map[string]*kept{}
+			}
+			next = &kept{}
+			k.fields[name] = next
+		}
+		k = next
+	}
+	k.all = true
+}
 
-func (k kept) covers(place []string) bool {
-	for i := range place {
-		if _, ok := k[strings.Join(place[:i+1], placeSeparator)]; ok {
+func (k *kept) covers(place []string) bool {
+	for _, name := range place {
+		next, ok := k.fields[name]
+		switch {
+		case !ok:
+			return false
+		case next.all:
 			return true
 		}
+		k = next
 	}
 	return false
 }
 
 func (r *Rules) apply(object map[string]any) (changed bool) {
-	places := kept{}
+	changed = cut(object, maxDepth)
+	var places kept
 	for _, l := range []layer{r.user, r.builtIn} {
 		visit(object, l.keep, func(_ *rule, place []string, _ any, _ func(any)) {
-			places[strings.Join(place, placeSeparator)] = struct{}{}
+			places.add(place)
 		})
 		visit(object, l.redact, func(rule *rule, place []string, value any, set func(any)) {
-			if rule.always || len(places) == 0 || !places.covers(place) {
+			if rule.always || !places.covers(place) {
 				set(r.replacement(rule.action, value))
 				changed = true
 			}
 		})
 	}
 	return changed
+}
+
+// maxDepth bounds the maps and lists that a value is nested in: the cost of a keep rule grows with the depth of its values. No
+// object in Kubernetes is nested as deep.
+const maxDepth = 200
+
+// cut replaces the maps and lists below a depth.
+func cut(v any, depth int) (changed bool) {
+	switch v := v.(type) {
+	case map[string]any:
+		for name, child := range v {
+			switch {
+			case !isNested(child):
+			case depth > 0:
+				changed = cut(child, depth-1) || changed
+			default:
+				v[name], changed = threeport.Redacted, true
+			}
+		}
+	case []any:
+		for i, child := range v {
+			switch {
+			case !isNested(child):
+			case depth > 0:
+				changed = cut(child, depth-1) || changed
+			default:
+				v[i], changed = threeport.Redacted, true
+			}
+		}
+	}
+	return changed
+}
+
+func isNested(v any) bool {
+	switch v.(type) {
+	case map[string]any, []any:
+		return true
+	}
+	return false
 }
 
 func visit(object map[string]any, rules *ruleSet, hit func(r *rule, place []string, value any, set func(any))) {

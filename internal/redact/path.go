@@ -3,6 +3,7 @@ package redact
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -52,10 +53,10 @@ func parsePath(text string) (p path, err error) {
 	return p, nil
 }
 
-// isIdentity reports whether a field of an object has its identity.
-func isIdentity(field string) bool {
-	return field == "apiVersion" || field == "kind" || field == "metadata"
-}
+// identityFields have the identity of an object.
+var identityFields = []string{"apiVersion", "kind", "metadata"}
+
+func isIdentity(field string) bool { return slices.Contains(identityFields, field) }
 
 // parseSegment parses the first segment of a path.
 func parseSegment(text string) (s segment, rest string, err error) {

@@ -65,15 +65,28 @@ type scope struct{ anywhere, annotations []*rule }
 func (s scope) with(r *rule) scope {
 	switch {
 	case r.annotation != nil:
-		s.annotations = append(slices.Clip(s.annotations), r)
+		s.annotations = withRule(s.annotations, r)
 	case r.path.anywhere:
-		s.anywhere = append(slices.Clip(s.anywhere), r)
+		s.anywhere = withRule(s.anywhere, r)
 	}
 	return s
 }
 
+// withRule adds a rule once: each of many nested objects of a kind adds the rules about that kind.
+func withRule(rules []*rule, r *rule) []*rule {
+	if slices.Contains(rules, r) {
+		return rules
+	}
+	return append(slices.Clip(rules), r)
+}
+
 // object visits an object of a kind.
 func (w *walk) object(o map[string]any, of objectKind, s scope) {
+	w.fields(o, w.ofKind(o, of, s), true, of)
+}
+
+// ofKind visits the fields that rules about a kind name in an object. It returns the scope of all its fields.
+func (w *walk) ofKind(o map[string]any, of objectKind, s scope) scope {
 	for _, r := range w.rules {
 		if r.action == statusOnly || !r.covers(of) {
 			continue
@@ -85,27 +98,39 @@ func (w *walk) object(o map[string]any, of objectKind, s scope) {
 			w.follow(r, r.path.segments, o, true)
 		}
 	}
-	w.fields(o, s, true)
-	if item, isList := strings.CutSuffix(of.kind, "List"); isList {
-		w.incompleteItems(o, objectKind{of.group, item}, s)
+	return s
+}
+
+// items visits the items of a list. Some may lack a part of their identity: those of a SecretList have no kind. Each item is
+// visited once, because lists may be nested.
+func (w *walk) items(list []any, of objectKind, s scope) {
+	for i, item := range list {
+		w.push(strconv.Itoa(i))
+		if o, ok := item.(map[string]any); ok && !isObject(o) {
+			w.incompleteItem(o, of, s)
+		} else {
+			w.value(item, s)
+		}
+		w.pop(1)
 	}
 }
 
-// incompleteItems visits the items of a list that lack a part of their identity: those of a SecretList have no kind.
-func (w *walk) incompleteItems(list map[string]any, of objectKind, s scope) {
-	items, _ := list["items"].([]any)
-	for i, item := range items {
-		o, ok := item.(map[string]any)
-		if !ok || isObject(o) {
-			continue
+// incompleteItem visits an item of a list that lacks a part of its identity. Its kind is its own one, or else that of the list.
+func (w *walk) incompleteItem(o map[string]any, of objectKind, s scope) {
+	if own := kindOf(o); own.kind != "" {
+		of = own
+	}
+	w.object(o, of, s)
+	for _, r := range s.anywhere {
+		w.follow(r, r.path.segments, o, false)
+	}
+	for _, name := range identityFields {
+		if child, ok := o[name]; ok {
+			child = w.anywhereAt(o, name, child)
+			w.push(name)
+			w.value(child, s)
+			w.pop(1)
 		}
-		w.push("items", strconv.Itoa(i))
-		if own := kindOf(o); own.kind != "" {
-			w.object(o, own, s)
-		} else {
-			w.object(o, of, s)
-		}
-		w.pop(2)
 	}
 }
 
@@ -116,7 +141,7 @@ func (w *walk) value(v any, s scope) {
 		if isObject(v) {
 			w.object(v, kindOf(v), s)
 		} else {
-			w.fields(v, s, false)
+			w.fields(v, s, false, objectKind{})
 		}
 	case []any:
 		for i, item := range v {
@@ -127,8 +152,9 @@ func (w *walk) value(v any, s scope) {
 	}
 }
 
-// fields visits the fields of a map. The identity of an object is not visited.
-func (w *walk) fields(m map[string]any, s scope, object bool) {
+// fields visits the fields of a map. If it is an object of a kind, its identity is not visited.
+func (w *walk) fields(m map[string]any, s scope, object bool, of objectKind) {
+	itemKind, isList := strings.CutSuffix(of.kind, "List")
 	for _, r := range s.anywhere {
 		w.follow(r, r.path.segments, m, object)
 	}
@@ -139,16 +165,31 @@ func (w *walk) fields(m map[string]any, s scope, object bool) {
 		if object && isIdentity(name) {
 			continue
 		}
-		for _, r := range w.anywhere.of(name) {
-			w.step(r, r.path.segments, m, name, child)
+		child = w.anywhereAt(m, name, child)
+		if !isNested(child) {
+			continue
 		}
-		switch child.(type) {
-		case map[string]any, []any:
-			w.push(name)
+		w.push(name)
+		if list, ok := child.([]any); ok && isList && name == "items" {
+			w.items(list, objectKind{of.group, itemKind}, s)
+		} else {
 			w.value(child, s)
-			w.pop(1)
 		}
+		w.pop(1)
 	}
+}
+
+// anywhereAt visits the values that universal rules select from a field on. It returns the value of the field, which may be
+// replaced then.
+func (w *walk) anywhereAt(m map[string]any, name string, child any) any {
+	rules := w.anywhere.of(name)
+	for _, r := range rules {
+		w.step(r, r.path.segments, m, name, child)
+	}
+	if len(rules) == 0 {
+		return child
+	}
+	return m[name]
 }
 
 func (w *walk) annotationsOf(metadata map[string]any, s scope) {

@@ -70,7 +70,7 @@ func (c *clusters) getObject(ctx context.Context, request *struct {
 	auth.SetAuditObject(ctx, auth.AuditObject{
 		Type: definition.Object.Kind, ID: request.ObjectUID, Name: path.Join(definition.Object.Namespace, definition.Object.Name),
 	})
-	view := c.definitions.view(ctx)
+	view := c.definitions.view(ctx, answerOf(ctx).sender)
 	definition.Current, definition.Previous = view.of(definition.Current), view.of(definition.Previous)
 	return &Body[threeport.Definition]{definition}, nil
 }

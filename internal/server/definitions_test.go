@@ -1,13 +1,16 @@
 package server
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/threeport/threeport-agent/internal/redact"
@@ -116,7 +119,7 @@ func TestDefinitions_RulesOfFile_AreReloaded(t *testing.T) {
 	config.RedactionRules = path
 	s, _ := runServer(t, config)
 	read := func() string {
-		view := newDefinitions(s.redaction).view(t.Context()) // a context without a principal is no administrator's
+		view := newDefinitions(s.redaction).view(t.Context(), sender{}) // a context without a principal is no administrator's
 		return view(`{"apiVersion":"v1","kind":"ConfigMap","data":{"a":"1","b":"2"}}`)
 	}
 	if got, want := read(), `{"apiVersion":"v1","data":{"a":"[redacted]","b":"2"},"kind":"ConfigMap"}`; got != want {
@@ -142,7 +145,61 @@ func TestDefinitions_RedactedByAgent_StayAsTheyAre(t *testing.T) {
 		t.Fatal(err)
 	}
 	once := byAgent.Document(definitionsOfTest["a Deployment"])
-	if twice := newDefinitions(nil).view(t.Context())(once); twice != once || !strings.Contains(once, "[redacted ") {
+	if twice := newDefinitions(nil).view(t.Context(), sender{})(once); twice != once || !strings.Contains(once, "[redacted ") {
 		t.Errorf("the definition is\n%s after the agent, and\n%s after the API", once, twice)
 	}
+}
+
+func TestDefinitions_Large_WaitEndsWithRequest(t *testing.T) {
+	d := newDefinitions(nil)
+	large := `{"text":"` + strings.Repeat("x", largeDefinition) + `"}`
+	slot, err := d.large.acquire(t.Context(), sender{name: "another"}, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	viewed := make(chan string)
+	go func() { viewed <- d.view(ctx, sender{name: "one"})(large) }()
+	if got := d.view(t.Context(), sender{name: "one"})(`{}`); got != `{}` {
+		t.Errorf("a small definition waits: got %s", got)
+	}
+	cancel()
+	if got := <-viewed; got != withheld {
+		t.Errorf("after the end of the request: got %.100s, want %s", got, withheld)
+	}
+	slot.release()
+	if got := d.view(t.Context(), sender{name: "one"})(large); got != large {
+		t.Errorf("with a free slot: got %.100s, want the definition", got)
+	}
+	expectAllFree(t, "large definitions", d.large, 1)
+}
+
+// Large definitions of one cluster wait for each other, so another cluster's is the next one.
+func TestDefinitions_Large_OtherSenderIsNext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDefinitions(nil)
+		hold := func(name string, holds *atomic.Int32) {
+			if slot, err := d.large.acquire(t.Context(), sender{name: name}, 1); err == nil {
+				holds.Add(1)
+				<-t.Context().Done()
+				slot.release()
+			}
+		}
+		first, err := d.large.acquire(t.Context(), sender{name: "hostile"}, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var hostile, honest atomic.Int32
+		for range 20 {
+			go hold("hostile", &hostile)
+		}
+		synctest.Wait()
+		go hold("honest", &honest)
+		synctest.Wait()
+		first.release()
+		synctest.Wait()
+		if hostile.Load() != 0 || honest.Load() != 1 {
+			t.Errorf("%d hostile definitions have the slot and %d honest ones, want the honest one", hostile.Load(), honest.Load())
+		}
+	})
 }

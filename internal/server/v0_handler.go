@@ -57,7 +57,7 @@ func (v *v0API) rows(r *store.Resource, serve func(*v0Request) error) endpoint {
 	return endpoint{errors: v0Style, serve: func(limit bodyLimit) http.HandlerFunc {
 		return func(w http.ResponseWriter, req *http.Request) {
 			auth.SetAuditObject(req.Context(), auth.AuditObject{Type: r.Object})
-			if err := serve(&v0Request{req, w, r, limit, v.definitions.view(req.Context())}); err != nil {
+			if err := serve(&v0Request{req, w, r, limit, v.definitions.view(req.Context(), senderOf(req))}); err != nil {
 				v.fail(w, req, r, err)
 			}
 		}

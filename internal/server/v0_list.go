@@ -16,14 +16,17 @@ func (v *v0API) list(req *v0Request) error {
 	if err := v.authorizeList(req.Context(), req.resource, &selection); err != nil {
 		return err
 	}
-	chunk, release, err := v.acquireList(req, selection)
+	held, err := v.acquireList(req, selection)
 	if err != nil {
 		return err
 	}
-	defer release()
+	defer held.release()
 	page, err := v.store.List(req.Context(), req.resource, selection)
 	if err != nil {
 		return err
+	}
+	if !selection.IsFiltered() {
+		held.search.release() // the rows are counted, and the next chunks are found by ID
 	}
 	rows, err := v.nextRows(req, page)
 	if err != nil {
@@ -31,7 +34,7 @@ func (v *v0API) list(req *v0Request) error {
 	}
 	meta := threeport.Meta{Page: selection.Page, Size: selection.Size, TotalCount: page.Total}
 	if page.IsRead() {
-		chunk.shrink(v0Copies * req.format().size(rows))
+		held.chunk.shrink(v0Copies * req.format().size(rows))
 		writeRows(req.w, req.format(), http.StatusOK, meta, rows...)
 		return nil
 	}
@@ -39,40 +42,46 @@ func (v *v0API) list(req *v0Request) error {
 	return nil
 }
 
-// acquireList reserves a slot for a long list and one for a search, and then the memory of a chunk: a request that holds memory
-// waits for nothing.
-func (v *v0API) acquireList(req *v0Request, selection store.Selection) (chunk *reservation, release func(), err error) {
-	var held []*reservation
-	release = func() {
-		for _, r := range held {
-			r.release()
+// heldList is what a list holds. Only chunk is never nil.
+type heldList struct{ longList, search, chunk *reservation }
+
+func (h *heldList) release() {
+	for _, held := range []*reservation{h.longList, h.search, h.chunk} {
+		if held != nil {
+			held.release()
 		}
 	}
+}
+
+// acquireList reserves a slot for a long list and one for a search, and then the memory of a chunk: a request that holds memory
+// waits for nothing.
+func (v *v0API) acquireList(req *v0Request, selection store.Selection) (*heldList, error) {
+	held := &heldList{}
 	for _, slot := range []struct {
 		needed bool
 		from   *memoryLimiter
+		held   **reservation
 		none   error
 	}{
-		{selection.Size < 0 || selection.Size > longList, v.limits.longLists, errLongLists},
-		{selection.IsSearch(req.resource), v.limits.searches, errSearches},
+		{selection.Size < 0 || selection.Size > longList, v.limits.longLists, &held.longList, errLongLists},
+		{selection.IsSearch(req.resource), v.limits.searches, &held.search, errSearches},
 	} {
 		if !slot.needed {
 			continue
 		}
 		got, err := slot.from.acquire(req.Context(), senderOf(req.Request), 1)
 		if err != nil {
-			release()
-			return nil, nil, slot.none
+			held.release()
+			return nil, slot.none
 		}
-		held = append(held, got)
+		*slot.held = got
 	}
-	chunk, err = req.acquire(v.limits.answers, int64(req.resource.MaxChunkBytes()))
-	if err != nil {
-		release()
-		return nil, nil, err
+	var err error
+	if held.chunk, err = req.acquire(v.limits.answers, int64(req.resource.MaxChunkBytes())); err != nil {
+		held.release()
+		return nil, err
 	}
-	held = append(held, chunk)
-	return chunk, release, nil
+	return held, nil
 }
 
 // nextRows reads the next chunk of a page, if the principal may read all rows of it.

@@ -126,10 +126,11 @@ func TestV0List_SecondLongListOfASender_IsAnsweredWith503(t *testing.T) {
 	}
 	first := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", http.NoBody)
 	first.RemoteAddr = oneAddress
-	_, release, err := v.acquireList(v0RequestOf(first, v.limits), store.Selection{Size: -1})
+	held, err := v.acquireList(v0RequestOf(first, v.limits), store.Selection{Size: -1})
 	if err != nil {
 		t.Fatal(err)
 	}
+	held.search.release() // its rows are counted
 	for _, tc := range []struct {
 		address, size string
 		code          int
@@ -141,7 +142,7 @@ func TestV0List_SecondLongListOfASender_IsAnsweredWith503(t *testing.T) {
 			t.Errorf("size %q of %s: %d %v %s, want %d", tc.size, tc.address, got.Code, got.Header(), got.Body, tc.code)
 		}
 	}
-	release()
+	held.release()
 	if got := get(oneAddress, "-1"); got.Code != http.StatusOK {
 		t.Errorf("after the first list: the answer is %d, want %d", got.Code, http.StatusOK)
 	}
@@ -177,9 +178,12 @@ func TestSearches_SecondOfASender_IsAnsweredWith503(t *testing.T) {
 	}{
 		{oneAddress, "/v0/workload-events?message=x", 503},
 		{oneAddress, "/v0/workloads?text=x", 503},
+		{oneAddress, "/v0/workload-events?size=1", 503},
+		{oneAddress, "/v0/workload-events?page=600000", 503},
 		{oneAddress, "/v0/workload-events?workloadinstanceid=1", 200},
 		{oneAddress, "/v0/workloads", 200},
 		{anotherAddress, "/v0/workload-events?message=x", 200},
+		{anotherAddress, "/v0/workload-events?size=1", 200},
 		{anotherAddress, "/v0/workloads?text=x", 200},
 	} {
 		got := httptest.NewRecorder()

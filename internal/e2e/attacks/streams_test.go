@@ -23,14 +23,14 @@ func TestMemory_ClientsWithoutCredential_ReadNoAnswers(t *testing.T) {
 	a.start()
 	var attempts [][]byte
 	for _, path := range []string{"/login", "/v0/workloads", "/page/none"} {
-		sent, err := requestsWithoutWindow(path, 100, 400)
+		sent, err := requestsWithoutWindow(100, requestFields(path, 400))
 		a.must(err)
 		attempts = append(attempts, sent)
 	}
 	var clients sync.WaitGroup
 	for i := range 120 {
 		clients.Go(func() {
-			if err := a.holdAnswers(attempts[i%len(attempts)]); err != nil {
+			if err := a.holdAnswers(attempts[i%len(attempts)], isPingAnswer); err != nil {
 				t.Errorf("connection %d: %v", i, err)
 			}
 		})
@@ -82,14 +82,14 @@ func (a *api) announceForm() error {
 }
 
 // requestsWithoutWindow encodes an HTTP/2 connection with requests, a ping, and no window for the answers.
-func requestsWithoutWindow(path string, requests, headers int) ([]byte, error) {
+func requestsWithoutWindow(requests int, fields []hpack.HeaderField) ([]byte, error) {
 	var sent, block bytes.Buffer
 	sent.WriteString(http2.ClientPreface)
 	framer, encoder := http2.NewFramer(&sent, nil), hpack.NewEncoder(&block)
 	err := framer.WriteSettings(http2.Setting{ID: http2.SettingInitialWindowSize, Val: 0})
 	for i := range requests {
 		block.Reset()
-		for _, field := range requestFields(path, headers) {
+		for _, field := range fields {
 			err = errors.Join(err, encoder.WriteField(field))
 		}
 		err = errors.Join(err, framer.WriteHeaders(http2.HeadersFrameParam{
@@ -100,9 +100,15 @@ func requestsWithoutWindow(path string, requests, headers int) ([]byte, error) {
 	return sent.Bytes(), err
 }
 
-// holdAnswers opens a connection until the end of the test. It returns when the server has received the requests, or has ended
-// the connection because of too many.
-func (a *api) holdAnswers(sent []byte) error {
+// isPingAnswer reports whether the server has received the requests before a ping.
+func isPingAnswer(frame http2.Frame) bool {
+	ping, ok := frame.(*http2.PingFrame)
+	return ok && ping.IsAck()
+}
+
+// holdAnswers opens a connection until the end of the test. It returns when the server has sent the last frame that the caller
+// waits for, or has ended the connection because of too many requests.
+func (a *api) holdAnswers(sent []byte, isLast func(http2.Frame) bool) error {
 	to, err := url.Parse(a.url)
 	if err != nil {
 		return err
@@ -129,7 +135,7 @@ func (a *api) holdAnswers(sent []byte) error {
 		if err != nil {
 			return nil // the server has ended the connection
 		}
-		if ping, ok := frame.(*http2.PingFrame); ok && ping.IsAck() {
+		if isLast(frame) {
 			return nil
 		}
 	}

@@ -6,12 +6,17 @@ import (
 	"compress/gzip"
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
 	"time"
+
+	"golang.org/x/net/http2"
+	"golang.org/x/net/http2/hpack"
 
 	"github.com/threeport/threeport-agent/internal/server/store"
 	"github.com/threeport/threeport-agent/internal/testing/databases"
@@ -73,6 +78,54 @@ func TestMemory_WatchesReceiveLongCauses(t *testing.T) {
 		viewers.Wait()
 		a.expectAlive()
 	})
+}
+
+// Viewers resume watches on HTTP/2 connections, and give the server no window for the changes.
+func TestMemory_ResumedWatchesAreNotRead(t *testing.T) {
+	databases.ForEach(t, func(t *testing.T, address string) {
+		t.Helper()
+		a := newAPI(t, address)
+		now := time.Now()
+		insert := func(first, last int, texts string, age time.Duration) {
+			t.Helper()
+			a.exec(fmt.Sprintf(`WITH RECURSIVE n(i) AS (SELECT %d UNION ALL SELECT i + 1 FROM n WHERE i < %d)
+				INSERT INTO workloads (type, id, name, cause, changedat) SELECT 'WorkloadInstance', i, 'w', '%s', %d FROM n`,
+				first, last, texts, now.Add(-age).UnixMicro()))
+		}
+		insert(1, 4000, strings.Repeat("x", 2000), time.Hour)
+		insert(4001, 4250, strings.Repeat("x", 1000), 20*time.Minute)
+		a.start()
+		a.resumeWatches(a.viewer, now.Add(-6*time.Hour))         // more rows than a watch replays
+		a.resumeWatches(a.otherViewer, now.Add(-40*time.Minute)) // as many as it does
+		a.expectAlive()
+	})
+}
+
+// resumeWatches opens as many watches as a viewer may on six connections, and reads nothing but the headers of their answers.
+func (a *api) resumeWatches(bearer string, since time.Time) {
+	a.Helper()
+	const streams = 32 // of a connection, the most
+	fields := append(requestFields("/v0/workloads/watch", 0),
+		hpack.HeaderField{Name: "authorization", Value: bearer},
+		hpack.HeaderField{Name: "last-event-id", Value: strconv.FormatInt(since.UnixMicro(), 10)})
+	sent, err := requestsWithoutWindow(streams, fields)
+	a.must(err)
+	var viewers sync.WaitGroup
+	for range 6 {
+		viewers.Go(func() {
+			answered := 0
+			isLast := func(frame http2.Frame) bool {
+				if frame.Header().Type == http2.FrameHeaders {
+					answered++
+				}
+				return answered == streams
+			}
+			if err := a.holdAnswers(sent, isLast); err != nil || answered != streams {
+				a.Errorf("%d watches of a connection were answered, %v, want %d", answered, err, streams)
+			}
+		})
+	}
+	viewers.Wait()
 }
 
 // openWatch opens a watch of a viewer, which the caller closes.

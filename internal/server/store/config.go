@@ -36,7 +36,7 @@ type Config struct {
 	// ReadTimeout limits the wait for a statement that reads. With PostgreSQL it only matters for a dead connection, since
 	// StatementTimeout is shorter. It has no effect if the address sets statement_timeout.
 	ReadTimeout time.Duration
-	// SearchTimeout limits a search: the statements of a list by text, or a statement of a v0 list by a field without an index.
+	// SearchTimeout limits a search: the statements of a list by text, or a statement of a v0 list without a filter on a field with an index.
 	SearchTimeout time.Duration
 	// ProbeTimeout limits the wait for an answer on an idle PostgreSQL connection before it is used again.
 	ProbeTimeout time.Duration

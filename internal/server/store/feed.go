@@ -8,6 +8,8 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sync/semaphore"
+
 	"github.com/threeport/threeport-agent/internal/threeport"
 )
 
@@ -22,6 +24,8 @@ type feed struct {
 	changed   chan struct{} // capacity 1: rows may have changed and must be read
 	notifyDue chan struct{} // capacity 1: rows changed here, and other replicas must be notified
 
+	replays *semaphore.Weighted
+
 	mu          sync.Mutex
 	subscribers map[*Subscription]struct{}
 	since       int64 // time of the first subscription, in microseconds
@@ -32,6 +36,7 @@ func newFeed(db *database) *feed {
 		db:          db,
 		changed:     make(chan struct{}, 1),
 		notifyDue:   make(chan struct{}, 1),
+		replays:     semaphore.NewWeighted(maxReplays),
 		subscribers: make(map[*Subscription]struct{}),
 	}
 }
@@ -160,7 +165,8 @@ type WatchQuery struct {
 }
 
 // Watch subscribes to changes of workloads that are committed from now on and, if After is set, to those since then.
-// Changes of about the last minute before After may be repeated. The caller must close the subscription. The error is
+// Changes of about the last minute before After may be repeated. If there are too many, or too many others resume, the
+// subscription is reset. The caller must close the subscription. The error is
 // that of [WorkloadQuery.Validate] for an invalid filter.
 func (s *Store) Watch(ctx context.Context, q WatchQuery) (*Subscription, error) {
 	if err := q.Filter.validateFilter(); err != nil {
@@ -189,24 +195,57 @@ func (f *feed) replay(ctx context.Context, sub *Subscription, after, now int64) 
 		sub.reset(after)
 		return nil
 	}
-	keys, err := f.changedSince(ctx, after-lag, maxPending+1)
+	if !f.acquireReplay(ctx, sub) {
+		sub.reset(after)
+		return ctx.Err()
+	}
+	keys, err := f.changedSince(ctx, after-lag, maxReplayed+1)
 	if err != nil {
 		return err
 	}
-	if len(keys) > maxPending {
+	if len(keys) > maxReplayed {
 		sub.reset(after)
 		return nil
 	}
-	for rows, err := range f.rowsOf(ctx, keys) {
+	left := maxReplayedBytes
+	for rows, err := range f.rowsOf(ctx, keys, replayChunk) {
 		if err != nil {
 			return err
 		}
-		if !sub.offer(rows) {
+		for _, row := range rows {
+			left -= textBytes(&row.Workload)
+		}
+		if left < 0 || !sub.offer(rows) {
 			sub.reset(after) // the other chunks are dropped
 			return nil
 		}
 	}
 	return nil
+}
+
+// Each subscription that resumes has rows of its own until its reader has received them, so a reader that does not read holds
+// them until it is cut off. All replays together take up to 50 MiB: a row has about 2 KiB besides its texts.
+const (
+	maxReplays = 64
+	// maxReplayed and maxReplayedBytes limit the rows of one replay, and their texts. Beyond that, the reader loads the workloads
+	// again: the list has a limit of memory.
+	maxReplayed      = 256
+	maxReplayedBytes = 256 << 10
+	// replayChunk is the number of rows that are read before their texts are counted.
+	replayChunk = 32
+	// replayWait is how long a subscription waits for the replays of others.
+	replayWait = time.Second
+)
+
+// acquireReplay takes a slot for a replay until its rows were sent, and reports false if there is none.
+func (f *feed) acquireReplay(ctx context.Context, sub *Subscription) bool {
+	ctx, cancel := context.WithTimeout(ctx, replayWait)
+	defer cancel()
+	if f.replays.Acquire(ctx, 1) != nil {
+		return false
+	}
+	sub.startReplay(sync.OnceFunc(func() { f.replays.Release(1) }))
+	return true
 }
 
 // Default values of [FeedConfig].

@@ -57,7 +57,7 @@ func (r *feedReader) read(ctx context.Context, start int64, lag time.Duration, p
 		return err
 	}
 	fresh := slices.DeleteFunc(keys, func(key changedKey) bool { return r.seen[key.instance] >= key.at })
-	for rows, err := range r.feed.rowsOf(ctx, fresh) {
+	for rows, err := range r.feed.rowsOf(ctx, fresh, maxKeys) {
 		if err != nil {
 			return err
 		}
@@ -102,12 +102,12 @@ func (f *feed) changedSince(ctx context.Context, since int64, limit int) ([]chan
 // maxKeys limits the workloads of one query. It must be a power of two.
 const maxKeys = 256
 
-// rowsOf returns the rows of workloads, including deleted ones, in chunks of up to maxKeys. It skips rows that no longer exist, and
+// rowsOf returns the rows of workloads, including deleted ones, in chunks of up to size, at most maxKeys. It skips rows that no longer exist, and
 // ends after an error. The oldest changes come first, so that the ID of an event is a place to resume from.
-func (f *feed) rowsOf(ctx context.Context, keys []changedKey) iter.Seq2[[]*workloadRow, error] {
+func (f *feed) rowsOf(ctx context.Context, keys []changedKey, size int) iter.Seq2[[]*workloadRow, error] {
 	slices.SortFunc(keys, func(a, b changedKey) int { return cmp.Compare(a.at, b.at) })
 	return func(yield func([]*workloadRow, error) bool) {
-		for chunk := range slices.Chunk(keys, maxKeys) {
+		for chunk := range slices.Chunk(keys, size) {
 			rows, err := f.rowsOfChunk(ctx, chunk)
 			if !yield(rows, err) || err != nil {
 				return

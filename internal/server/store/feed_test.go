@@ -247,7 +247,7 @@ func TestWatch_TooManyChanges_IsReset(t *testing.T) {
 	s := open(t, Config{Address: "sqlite::memory:"})
 	at := databaseTime(t, s) - time.Hour.Microseconds()
 	mustExec(t, s, `INSERT INTO workloads (type, id, name, changedat)
-		WITH RECURSIVE s (g) AS (SELECT 1 UNION ALL SELECT g + 1 FROM s WHERE g <= ?) SELECT 'WorkloadInstance', g, 'x', ? + g FROM s`, maxPending, at)
+		WITH RECURSIVE s (g) AS (SELECT 1 UNION ALL SELECT g + 1 FROM s WHERE g <= ?) SELECT 'WorkloadInstance', g, 'x', ? + g FROM s`, maxReplayed, at)
 	for after, want := range map[int64]error{at - time.Hour.Microseconds(): ErrReset, at + s.feed.maxLag().Microseconds() + 1: nil} {
 		sub := watch(t, s, WatchQuery{After: new(threeport.ID(after))})
 		if got, err := sub.Next(t.Context()); !errors.Is(err, want) {
@@ -260,11 +260,11 @@ func TestWatch_TooManyChanges_IsReset(t *testing.T) {
 func TestWatch_ResumedWithLongTexts_IsReset(t *testing.T) {
 	s := open(t, Config{Address: "sqlite::memory:"})
 	after := databaseTime(t, s) - time.Hour.Microseconds()
-	const fitting = maxPendingBytes / (maxListedText + 1)
+	const fitting = maxReplayedBytes / (maxListedText + 1)
 	mustExec(t, s, `INSERT INTO workloads (type, id, name, cause, changedat) WITH RECURSIVE s (g) AS (SELECT 1 UNION ALL SELECT g + 1 FROM s WHERE g < ?)
 		SELECT 'WorkloadInstance', g, 'x', replace(hex(zeroblob(?)), '00', 'x'), ? + g FROM s`, fitting, maxMessage, after)
-	if got, err := watch(t, s, WatchQuery{After: new(threeport.ID(after))}).Next(t.Context()); err != nil || len(got) != maxBatch {
-		t.Fatalf("with texts of the most bytes: got %d rows, %v, want %d", len(got), err, maxBatch)
+	if got, err := watch(t, s, WatchQuery{After: new(threeport.ID(after))}).Next(t.Context()); err != nil || len(got) != fitting {
+		t.Fatalf("with texts of the most bytes: got %d rows, %v, want %d", len(got), err, fitting)
 	} else if len(got[0].Cause) != maxListedText {
 		t.Errorf("a cause has %d bytes, want %d", len(got[0].Cause), maxListedText)
 	}
@@ -273,6 +273,41 @@ func TestWatch_ResumedWithLongTexts_IsReset(t *testing.T) {
 	if got, err := sub.Next(t.Context()); !errors.Is(err, ErrReset) || int64(sub.Position()) < after {
 		t.Errorf("with texts of more bytes: got %d rows, %v, want %v", len(got), err, ErrReset)
 	}
+}
+
+// A reader that does not read holds the rows of its replay, until it is cut off.
+func TestWatch_TooManyReplays_IsReset(t *testing.T) {
+	s := open(t, Config{Address: "sqlite::memory:"})
+	after := databaseTime(t, s) - time.Hour.Microseconds()
+	put(t, s, fixture{id: 1, name: "web", changed: after + 1})
+	query := WatchQuery{After: new(threeport.ID(after))}
+	var subs []*Subscription
+	for range maxReplays {
+		subs = append(subs, watch(t, s, query))
+	}
+	expect := func(reason string, want error) {
+		t.Helper()
+		sub := watch(t, s, query)
+		if got, err := sub.Next(t.Context()); !errors.Is(err, want) || err == nil && names(got) != "web" {
+			t.Errorf("%s: got %s, %v, want %v", reason, names(got), err, want)
+		}
+		sub.Close()
+	}
+	expect("as many watches hold rows as may", ErrReset)
+	if got := next(t, subs[0]); names(got) != "web" {
+		t.Fatalf("the first watch got %s, want \"web\"", names(got))
+	}
+	expect("the first reader has not received the rows yet", ErrReset)
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	if got, err := subs[0].Next(ended); !errors.Is(err, context.Canceled) {
+		t.Fatalf("the first watch got %s, %v, want no more rows", names(got), err)
+	}
+	expect("the first reader has received the rows", nil)
+	subs = append(subs, watch(t, s, query))
+	expect("another watch has that slot", ErrReset)
+	subs[1].Close()
+	expect("a watch has ended", nil)
 }
 
 func TestRunFeed_End_EndsSubscriptions(t *testing.T) {

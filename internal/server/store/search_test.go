@@ -82,13 +82,14 @@ func TestSearch_Slow_ReturnsErrSearchTimeout(t *testing.T) {
 		byMessage, byWorkload := Filter{message, "x"}, Filter{workloadID, int64(1)}
 		for query, err := range map[string]error{
 			"workloads by text": list("x"), "Events by text": timeline("x"), "v0 Events by message": v0(byMessage),
+			"v0 Events, which are counted": v0(),
 		} {
 			if !errors.Is(err, ErrSearchTimeout) {
 				t.Errorf("%s: got %v, want %v", query, err, ErrSearchTimeout)
 			}
 		}
 		for query, err := range map[string]error{
-			"workloads": list(""), "Events": timeline(""), "v0 Events": v0(), "v0 Events by workload and message": v0(byMessage, byWorkload),
+			"workloads": list(""), "Events": timeline(""), "v0 Events by workload and message": v0(byMessage, byWorkload),
 		} {
 			if err != nil {
 				t.Errorf("%s: got %v, want no search", query, err)

@@ -41,6 +41,9 @@ type Subscription struct {
 	resetDue      bool  // Next must return ErrReset
 	resetPosition int64 // then: no change up to this position was dropped
 	ended         bool
+
+	endReplay func() // gives the slot of a replay back; may be called more than once
+	sending   bool   // the result of the last take has all rows that were replayed
 }
 
 // newSubscription returns a subscription that starts now, a time in microseconds.
@@ -48,6 +51,7 @@ func newSubscription(f *feed, q WatchQuery, now int64) *Subscription {
 	return &Subscription{
 		feed: f, query: q, position: now,
 		ready: make(chan struct{}, 1), pending: make(map[threeport.Instance]*threeport.Workload),
+		endReplay: func() {},
 	}
 }
 
@@ -103,13 +107,22 @@ func (s *Subscription) end() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.ended = true
+	s.endReplay()
 	wake(s.ready)
 }
 
-// reset makes Next return [ErrReset]: changes after this position were dropped.
+// startReplay makes the subscription hold a slot of a replay until end, which it calls when the rows were sent or dropped.
+func (s *Subscription) startReplay(end func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.endReplay = end
+}
+
+// reset makes the first Next return [ErrReset]: changes after this position are not replayed.
 func (s *Subscription) reset(place int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.endReplay()
 	s.requireReset(place)
 }
 
@@ -121,10 +134,13 @@ func (s *Subscription) requireReset(place int64) {
 	wake(s.ready)
 }
 
-// take removes and returns the oldest pending changes.
+// take removes and returns the oldest pending changes. The reader has sent the previous ones.
 func (s *Subscription) take() ([]threeport.Workload, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.sending || s.resetDue {
+		s.endReplay()
+	}
 	switch {
 	case s.ended:
 		return nil, ErrEnded
@@ -142,6 +158,7 @@ func (s *Subscription) take() ([]threeport.Workload, error) {
 		s.pendingBytes -= textBytes(row)
 		delete(s.pending, row.Instance)
 	}
+	s.sending = len(s.pending) == 0
 	return rows, nil
 }
 

@@ -41,9 +41,13 @@ func (s Selection) where(r *Resource) (where whereClause) {
 	return where
 }
 
-// IsSearch reports whether the list reads every row of the table, because no filter is on a field with an index.
+// IsFiltered reports whether not all rows of the table are selected.
+func (s Selection) IsFiltered() bool { return len(s.Filters) > 0 }
+
+// IsSearch reports whether the list may read every row of the table, because no filter is on a field with an index. Without a
+// filter, it counts them and skips those of the pages before.
 func (s Selection) IsSearch(r *Resource) bool {
-	return len(s.Filters) > 0 && !slices.ContainsFunc(s.Filters, func(f Filter) bool {
+	return !slices.ContainsFunc(s.Filters, func(f Filter) bool {
 		field := r.Fields[f.Field]
 		return field.unique || field.references != ""
 	})
