@@ -73,7 +73,7 @@ func TestUnauthenticated_BodiesThatDoNotArrive_DelayNobody(t *testing.T) {
 		pages.HandleFunc("GET "+stylePath, login.Style)
 		served := a.Middleware(testRules(), pages)
 		ask := func(method, path, address string, body io.Reader) int {
-			req := httptest.NewRequest(method, "https://localhost"+path, body)
+			req := httptest.NewRequestWithContext(t.Context(), method, "https://localhost"+path, body)
 			req.RemoteAddr = address
 			answer := httptest.NewRecorder()
 			served.ServeHTTP(answer, req)
@@ -85,7 +85,7 @@ func TestUnauthenticated_BodiesThatDoNotArrive_DelayNobody(t *testing.T) {
 			reading.Add(1)
 			all.Go(func() {
 				body := &silentBody{deadline: make(chan time.Time, 1), begun: reading.Done}
-				req := httptest.NewRequest(http.MethodPost, "https://localhost"+loginPath, body)
+				req := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "https://localhost"+loginPath, body)
 				req.RemoteAddr = fmt.Sprintf("192.0.2.%d:1", i/maxFormsPerAddress)
 				answer := &silentWriter{httptest.NewRecorder(), body}
 				served.ServeHTTP(answer, req)
@@ -128,7 +128,7 @@ func TestLookUp_UnknownTokens_AreLimited(t *testing.T) {
 	w.store.mu.Unlock()
 	const attacker, other = "192.0.2.1:1", "198.51.100.1:1"
 	request := func(secret, address string) *http.Request {
-		req := httptest.NewRequest(http.MethodGet, "/v0/workloads", http.NoBody)
+		req := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/v0/workloads", http.NoBody)
 		req.RemoteAddr = address
 		req.Header.Set("Authorization", "Bearer "+secret)
 		req.TLS = &tls.ConnectionState{}
