@@ -176,7 +176,7 @@ function facts(o, past) {
     h('div', { class: 'object-health' }, badge(o.health, { past: was }), o.gone ? h('span', {}, goneWord(o) === 'deleted' ? 'deleted ' : `${goneWord(o)} since `, stamp(o.gone)) : o.since && h('span', {}, was ? ['since ', stamp(o.since)] : ['for ', sinceStamp(o.since)]),
       o.state && o.state !== 'Present' && h('span', { class: 'tag' }, stateWord(o.state, past))),
     (o.cause || o.reason) && h('p', { class: 'object-cause' }, was && 'Last reported cause: ', long(o.cause || o.reason, 400)),
-    h('p', { class: 'object-where mono' }, isolated([group, version].filter(Boolean).join('/')), namespace && [' · ', isolated(namespace)], ' · ', o.listed ? 'listed' : 'derived'),
+    h('p', { class: 'object-where mono' }, version && [isolated([group, version].filter(Boolean).join('/')), ' · '], namespace && [isolated(namespace), ' · '], o.listed ? 'listed' : 'derived'),
     o.pod && podFacts(o.pod, past || Boolean(o.gone)),
   ];
 }
