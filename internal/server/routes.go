@@ -43,8 +43,8 @@ var (
 var (
 	noBody     = bodyLimit{}
 	tokenBody  = bodyLimit{bytes: 1 << 20, timeout: 5 * time.Second}
-	loginBody  = bodyLimit{bytes: auth.MaxForm} // package auth has read it
-	logoutBody = bodyLimit{bytes: auth.MaxForm}
+	loginBody  = bodyLimit{bytes: auth.MaxForm, timeout: auth.FormTimeout} // package auth reads these
+	logoutBody = bodyLimit{bytes: auth.MaxForm, timeout: auth.FormTimeout}
 
 	assignmentBody = bodyLimit{bytes: 16 << 10, timeout: 5 * time.Second}
 )

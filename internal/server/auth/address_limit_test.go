@@ -89,8 +89,8 @@ func TestUnauthenticated_BodiesThatDoNotArrive_DelayNobody(t *testing.T) {
 				req.RemoteAddr = fmt.Sprintf("192.0.2.%d:1", i/maxFormsPerAddress)
 				answer := &silentWriter{httptest.NewRecorder(), body}
 				served.ServeHTTP(answer, req)
-				if answer.Code != http.StatusRequestTimeout || time.Since(begin) != formTimeout {
-					t.Errorf("a form without its body: %d after %v, want %d after %v", answer.Code, time.Since(begin), http.StatusRequestTimeout, formTimeout)
+				if answer.Code != http.StatusRequestTimeout || time.Since(begin) != FormTimeout {
+					t.Errorf("a form without its body: %d after %v, want %d after %v", answer.Code, time.Since(begin), http.StatusRequestTimeout, FormTimeout)
 				}
 			})
 		}

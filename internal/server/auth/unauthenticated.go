@@ -17,9 +17,9 @@ const (
 	maxFormsPerAddress           = maxForms / 8
 )
 
-// formTimeout is how long such a body may take to arrive, and unreadTimeout how long such a client may take to read its answer.
+// FormTimeout is how long such a body may take to arrive, and unreadTimeout how long such a client may take to read its answer.
 const (
-	formTimeout   = 5 * time.Second
+	FormTimeout   = 5 * time.Second
 	unreadTimeout = 10 * time.Second
 )
 
@@ -44,7 +44,7 @@ func (a *Authenticator) readForm(w http.ResponseWriter, r *http.Request) bool {
 	}
 	defer a.forms.release(address)
 	controller := http.NewResponseController(w)
-	_ = controller.SetReadDeadline(time.Now().Add(formTimeout)) // only a test's writer has none
+	_ = controller.SetReadDeadline(time.Now().Add(FormTimeout)) // only a test's writer has none
 	body, err := io.ReadAll(io.LimitReader(r.Body, MaxForm+1))
 	if err != nil {
 		w.Header().Set("Connection", "close")
