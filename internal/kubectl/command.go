@@ -59,7 +59,7 @@ func (p *plugin) command() *cobra.Command {
 		Use:   "kubectl-threeport",
 		Short: "Show whether the workloads of a control plane run and, if not, why",
 		Long: "kubectl threeport shows whether the workloads that a control plane has deployed to a cluster run and, if not, why.\n\n" +
-			exitHelp,
+			statusExitHelp,
 		Example: `  # The workloads of this cluster, the worst first
   kubectl threeport status
 

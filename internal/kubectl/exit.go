@@ -26,7 +26,7 @@ const exitHelp = `Exit codes:
 
 // statusExitHelp is for the command that shows what the agent reported.
 const statusExitHelp = exitHelp + `
-  4  the agent does not report, so the current status is unknown`
+  4  status: the agent does not report, so the current status is unknown`
 
 // failure is an error with an exit code.
 type failure struct {
