@@ -182,5 +182,5 @@ func TestWorkloadPage_UnusedReplicaSets_AreNotDeleted(t *testing.T) {
 	until(t, tab, "document.querySelector('[aria-label^=\"Pod web-1-a, deleted\"]')")
 	click(t, tab, ".node.group")
 	click(t, tab, "[aria-label^=\"ReplicaSet web-1, unused\"]")
-	until(t, tab, "/unused since /.test(document.querySelector('.object-health').innerText) && document.querySelector('.object .code-note').innerText === 'The ReplicaSet has no Pods. It may still exist.'")
+	until(t, tab, "/^was Healthy\\s*unused since /.test(document.querySelector('.object-health').innerText) && document.querySelector('.object .code-note').innerText === 'The ReplicaSet has no Pods. It may still exist.'")
 }
