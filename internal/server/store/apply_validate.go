@@ -214,14 +214,19 @@ func (c *validator) status(s *threeport.StatusReport) {
 }
 
 func (c *validator) tree(t *threeport.TreeReport) {
-	if len(t.Objects) > maxObjects {
-		c.fail("tree.objects", "a list of at most "+strconv.Itoa(maxObjects))
+	validateList(c, "tree.objects", t.Objects, maxObjects, (*validator).node)
+}
+
+// validateList checks the length of a list and its items, up to the first invalid one.
+func validateList[T any](c *validator, field string, items []T, limit int, check func(*validator, *T)) {
+	if len(items) > limit {
+		c.fail(field, "a list of at most "+strconv.Itoa(limit))
 	}
-	for i := range t.Objects {
-		var node validator
-		node.node(&t.Objects[i])
-		if node.err != nil {
-			c.nested("tree.objects["+strconv.Itoa(i)+"]", node)
+	for i := range items {
+		var item validator
+		check(&item, &items[i])
+		if item.err != nil {
+			c.nested(field+"["+strconv.Itoa(i)+"]", item)
 			return
 		}
 	}
@@ -242,17 +247,7 @@ func (c *validator) node(o *threeport.TreeObject) {
 
 func (c *validator) pod(f *threeport.PodFacts) {
 	c.text("pod.node", f.Node, 0, maxName)
-	if len(f.Containers) > threeport.MaxContainers {
-		c.fail("pod.containers", "a list of at most "+strconv.Itoa(threeport.MaxContainers))
-	}
-	for i := range f.Containers {
-		var container validator
-		container.container(&f.Containers[i])
-		if container.err != nil {
-			c.nested("pod.containers["+strconv.Itoa(i)+"]", container)
-			return
-		}
-	}
+	validateList(c, "pod.containers", f.Containers, threeport.MaxContainers, (*validator).container)
 }
 
 func (c *validator) container(f *threeport.ContainerFacts) {
