@@ -164,25 +164,18 @@ func (o *statusOptions) assessed(ctx context.Context, list []v1alpha1.ThreeportW
 // setAssessment replaces the verdict and the counts by those of a tree.
 func (s *workloadStatus) setAssessment(root *treeNode) {
 	s.Status, s.Reason, s.Message, s.Since, s.NotHealthySince = root.Status, root.Reason, root.Message, root.Since, nil
-	s.Ready, s.Pods, s.Conditions = &v1alpha1.Count{}, &v1alpha1.Count{}, nil
+	s.Ready, s.Pods, s.Conditions = &v1alpha1.Count{}, new(root.podCount()), nil
 	s.Delivery, s.Resources, s.Omitted = v1alpha1.DeliveryStatus{}, nil, 0
 	namespaces := []string{}
 	root.each(func(b *treeNode) {
-		if b.State != "" {
-			namespaces = append(namespaces, b.Namespace)
-			s.Ready.Total++
-			s.Resources = append(s.Resources, b.resourceStatus())
+		if b.State == "" {
+			return
 		}
-		if b.Kind == "Pod" {
-			s.Pods.Total++
-		}
+		namespaces = append(namespaces, b.Namespace)
+		s.Resources = append(s.Resources, b.resourceStatus())
+		s.Ready.Total++
 		if b.Status == health.Healthy {
-			if b.State != "" {
-				s.Ready.Healthy++
-			}
-			if b.Kind == "Pod" {
-				s.Pods.Healthy++
-			}
+			s.Ready.Healthy++
 		}
 	})
 	s.Namespaces = namespaceSet(namespaces)
@@ -191,7 +184,18 @@ func (s *workloadStatus) setAssessment(root *treeNode) {
 // resourceStatus returns the status of a listed resource, as the agent reports it.
 func (b *treeNode) resourceStatus() v1alpha1.ResourceStatus {
 	kind := schema.FromAPIVersionAndKind(b.APIVersion, b.Kind)
-	pods := &v1alpha1.Count{}
+	out := v1alpha1.ResourceStatus{
+		Group: kind.Group, Version: kind.Version, Kind: b.Kind, Namespace: b.Namespace, Name: b.Name, State: b.State,
+		Health: string(b.Status), Reason: b.Reason, Message: b.Message,
+	}
+	if pods := b.podCount(); pods.Total > 0 {
+		out.Pods = &pods
+	}
+	return out
+}
+
+// podCount counts the Pods below an object.
+func (b *treeNode) podCount() (pods v1alpha1.Count) {
 	b.each(func(below *treeNode) {
 		if below.Kind != "Pod" {
 			return
@@ -201,13 +205,7 @@ func (b *treeNode) resourceStatus() v1alpha1.ResourceStatus {
 			pods.Healthy++
 		}
 	})
-	if pods.Total == 0 {
-		pods = nil
-	}
-	return v1alpha1.ResourceStatus{
-		Group: kind.Group, Version: kind.Version, Kind: b.Kind, Namespace: b.Namespace, Name: b.Name, State: b.State,
-		Health: string(b.Status), Reason: b.Reason, Message: b.Message, Pods: pods,
-	}
+	return pods
 }
 
 // noWorkloads says that there are no workloads to show.
