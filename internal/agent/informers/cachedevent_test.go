@@ -26,7 +26,7 @@ func TestEventCache_UnownedEvents_TakeLittleMemory(t *testing.T) {
 	indexer := cache.NewIndexer(cache.MetaNamespaceKeyFunc, eventIndexers)
 	before := heapBytes()
 	for i := range n {
-		cached, err := do(decodedEvent(t, unownedEvent(i)))
+		cached, err := do(decoded(t, unownedEvent(i)))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -55,7 +55,7 @@ func TestEventCache_LongTexts_TakeLittleMemory(t *testing.T) {
 		ev := unownedEvent(i)
 		ev.Reason, ev.Message, ev.Type = long, long, long
 		ev.InvolvedObject.Kind, ev.InvolvedObject.Name, ev.InvolvedObject.APIVersion, ev.InvolvedObject.UID = long, long, long, types.UID(long)
-		kept = append(kept, newCachedEvent(decodedEvent(t, ev)))
+		kept = append(kept, newCachedEvent(decoded(t, ev)))
 	}
 	if each := (heapBytes() - before) / n; each > limit {
 		t.Errorf("a cached Event takes %d bytes, want at most %d", each, limit)
@@ -95,14 +95,18 @@ func unownedEvent(i int) *corev1.Event {
 	}
 }
 
-// decodedEvent returns an Event as the client decodes it: its strings share no memory with those of other Events.
-func decodedEvent(t *testing.T, ev *corev1.Event) *corev1.Event {
+// decoded returns an object as the client decodes it: its strings share no memory with those of other objects.
+func decoded[T any, P interface {
+	*T
+	Marshal() ([]byte, error)
+	Unmarshal(data []byte) error
+}](t *testing.T, in P) P {
 	t.Helper()
-	data, err := ev.Marshal()
+	data, err := in.Marshal()
 	if err != nil {
 		t.Fatal(err)
 	}
-	out := &corev1.Event{}
+	out := P(new(T))
 	if err := out.Unmarshal(data); err != nil {
 		t.Fatal(err)
 	}
@@ -118,7 +122,7 @@ func TestCachedEvent_ReportEqualsThatOfTheWholeEvent(t *testing.T) {
 	bare := &corev1.Event{ObjectMeta: metav1.ObjectMeta{Namespace: "app", Name: "bare", UID: "u", ResourceVersion: "1", CreationTimestamp: legacy.CreationTimestamp}}
 	for name, ev := range map[string]*corev1.Event{"legacy": legacy, "with a series": modern, "with few fields": bare} {
 		attribution := target.Attribution{Instance: target.Instance{Type: target.WorkloadInstance, ID: 1}}
-		cached := newCachedEvent(decodedEvent(t, ev)).event()
+		cached := newCachedEvent(decoded(t, ev)).event()
 		if want, got := observe.NewEvent(ev, attribution), observe.NewEvent(cached, attribution); !reflect.DeepEqual(got, want) {
 			t.Errorf("%s: the cached Event is reported as\n     %+v, want\n     %+v", name, got, want)
 		}

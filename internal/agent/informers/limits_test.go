@@ -75,7 +75,7 @@ func TestPodCache_LongLists_TakeLittleMemory(t *testing.T) {
 				for i := range 20_000 {
 					extend(pod, i)
 				}
-				cached, err := do(decodedPod(t, pod))
+				cached, err := do(decoded(t, pod))
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -99,20 +99,6 @@ func TestPodCache_LongLists_TakeLittleMemory(t *testing.T) {
 
 func otherOwner(i int) metav1.OwnerReference {
 	return metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: "b", UID: types.UID(fmt.Sprintf("0a1b2c3d-4e5f-6a7b-8c9d-%012d", i))}
-}
-
-// decodedPod returns a Pod as the client decodes it: its strings share no memory.
-func decodedPod(t *testing.T, pod *corev1.Pod) *corev1.Pod {
-	t.Helper()
-	data, err := pod.Marshal()
-	if err != nil {
-		t.Fatal(err)
-	}
-	out := &corev1.Pod{}
-	if err := out.Unmarshal(data); err != nil {
-		t.Fatal(err)
-	}
-	return out
 }
 
 func accessor(t *testing.T, obj any) metav1.Object {
