@@ -29,10 +29,10 @@ func (s *Informers) DeletionsObserved(ctx context.Context, workload string) (boo
 	}
 	known := map[informerID][]target.Identity{}
 	for _, r := range wl.Resources {
-		if len(s.tombstones.of(r.Ref)) > 0 {
+		deleted, current, exists := s.Incarnations(r.Ref)
+		if len(deleted) > 0 {
 			return false, nil
 		}
-		current, exists := s.targets.ExistingObject(r.Ref)
 		state, _ := s.kinds.stateOf(r.GroupVersionKind())
 		if scope, ok := state.in(r.Namespace); exists && ok && scope.state == target.Present {
 			id := informerID{state.gvr, r.Namespace}

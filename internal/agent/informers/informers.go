@@ -158,8 +158,11 @@ func (s *Informers) Reconcile() {
 // LookUpOwners requests owners whose kinds are not watched. The Handler is notified when they are in the registry.
 func (s *Informers) LookUpOwners(ids []target.Identity) { s.lookups.add(ids) }
 
-// Tombstones returns the deleted objects of a name whose deletion is not reported yet, oldest first.
-func (s *Informers) Tombstones(ref target.Ref) []Tombstone { return s.tombstones.of(ref) }
+// Incarnations returns the deleted objects of a name whose deletion is not reported yet, oldest first, and the existing
+// object. Both are of one moment: an object that follows a deleted one is never returned without its tombstone.
+func (s *Informers) Incarnations(ref target.Ref) (deleted []Tombstone, current target.Identity, exists bool) {
+	return s.tombstones.incarnations(ref)
+}
 
 // DeletionReported removes a tombstone.
 func (s *Informers) DeletionReported(id target.Identity) { s.tombstones.remove(id) }

@@ -80,15 +80,15 @@ func (t *tombstones) addLocked(id target.Identity, certain bool) bool {
 	return true
 }
 
-// of returns the tombstones of a name, oldest first.
-func (t *tombstones) of(ref target.Ref) []Tombstone {
+// incarnations returns the tombstones of a name, oldest first, and the existing object, as of one moment.
+func (t *tombstones) incarnations(ref target.Ref) (deleted []Tombstone, current target.Identity, exists bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	var out []Tombstone
 	for _, id := range t.pending[ref] {
-		out = append(out, Tombstone{id, t.versions[id.UID]})
+		deleted = append(deleted, Tombstone{id, t.versions[id.UID]})
 	}
-	return out
+	current, exists = t.targets.ExistingObject(ref)
+	return deleted, current, exists
 }
 
 // remove removes the oldest tombstone of an object, whose deletion is reported.

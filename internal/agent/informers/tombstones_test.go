@@ -2,6 +2,7 @@ package informers
 
 import (
 	"fmt"
+	"strconv"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -57,19 +58,20 @@ func TestTombstones_TwoInformers_OneTombstoneEach(t *testing.T) {
 				}
 			}
 			var tombstones []types.UID
-			for _, id := range ts.of(ref) {
+			deleted, current, _ := ts.incarnations(ref)
+			for _, id := range deleted {
 				tombstones = append(tombstones, id.UID)
 			}
 			if got := fmt.Sprint(tombstones); got != c.tombstones {
 				t.Errorf("tombstones are %s, want %s", got, c.tombstones)
 			}
-			if current, _ := targets.ExistingObject(ref); current.UID != c.current {
+			if current.UID != c.current {
 				t.Errorf("current is %q, want %q", current.UID, c.current)
 			}
-			for _, id := range ts.of(ref) {
+			for _, id := range deleted {
 				ts.remove(id.Identity)
 			}
-			if left := ts.of(ref); len(left) > 0 {
+			if left, _, _ := ts.incarnations(ref); len(left) > 0 {
 				t.Errorf("%d tombstones are left after their removal", len(left))
 			}
 			targets.DropKind(ref.GroupKind())
@@ -78,5 +80,41 @@ func TestTombstones_TwoInformers_OneTombstoneEach(t *testing.T) {
 				t.Errorf("%d deleted objects and %d tombstones are left of objects that the registry does not know", len(ts.deleted), len(ts.pending))
 			}
 		})
+	}
+}
+
+// An object is deleted and created again while its incarnations are read. A reader that saw the next object before the
+// tombstone of the last one would report them in the wrong order.
+func TestTombstones_RecreatedWhileRead_TombstoneComesFirst(t *testing.T) {
+	const incarnations = 20_000
+	ref := target.Ref{Kind: "ConfigMap", Namespace: "ns", Name: "conf"}
+	uid := func(n int) types.UID { return types.UID(strconv.Itoa(n)) }
+	ts := newTombstones(target.NewRegistry())
+	unread := make(chan struct{}, 2)
+	go func() {
+		for n := range incarnations {
+			unread <- struct{}{}
+			ts.upsert(target.Object{Identity: target.Identity{Ref: ref, UID: uid(n)}})
+			if n < incarnations-1 {
+				ts.add(target.Identity{Ref: ref, UID: uid(n)}, "", true)
+			}
+		}
+	}()
+	for next := 0; ; {
+		deleted, current, exists := ts.incarnations(ref)
+		for _, tombstone := range deleted {
+			if tombstone.UID != uid(next) {
+				t.Fatalf("the next tombstone is of %s, want %d", tombstone.UID, next)
+			}
+			next++
+			<-unread
+			ts.remove(tombstone.Identity)
+		}
+		if exists && current.UID != uid(next) {
+			t.Fatalf("the existing object is %s before the tombstone of %d", current.UID, next)
+		}
+		if next == incarnations-1 {
+			return
+		}
 	}
 }

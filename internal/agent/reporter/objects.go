@@ -33,10 +33,10 @@ type objectReporter struct {
 
 // reconcile reports the objects of a name: first the deleted ones, then the existing one.
 func (r *objectReporter) reconcile(ctx context.Context, ref target.Ref) error {
-	r.reportDeletions(ref)
+	deleted, current, exists := r.informers.Incarnations(ref)
+	r.reportDeletions(deleted)
 	var attributions []target.Attribution
 	var failed error
-	current, exists := r.targets.ExistingObject(ref)
 	if exists {
 		r.informers.LookUpOwners(r.targets.UnresolvedOwners(current))
 		attributions = r.targets.Attributions(current)
@@ -53,10 +53,10 @@ func (r *objectReporter) reconcile(ctx context.Context, ref target.Ref) error {
 	return failed
 }
 
-// reportDeletions reports the tombstones of a name. A tombstone of an object whose workload may not be declared yet, after
-// a restart, stays.
-func (r *objectReporter) reportDeletions(ref target.Ref) {
-	for _, tombstone := range r.informers.Tombstones(ref) {
+// reportDeletions reports tombstones. A tombstone of an object whose workload may not be declared yet, after a restart,
+// stays.
+func (r *objectReporter) reportDeletions(tombstones []informers.Tombstone) {
+	for _, tombstone := range tombstones {
 		attributions := r.targets.Attributions(tombstone.Identity)
 		if len(attributions) == 0 && r.attributed.isRecorded(tombstone.UID) {
 			continue
