@@ -4,6 +4,7 @@ import (
 	"strings"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -38,6 +39,12 @@ func podFields(s *fields, ctx Context) Assessment {
 //
 // Source: https://kubernetes.io/docs/concepts/workloads/pods/pod-lifecycle/
 func Pod(pod *corev1.Pod, ctx Context) Assessment {
+	a := podStatus(pod, ctx)
+	a.Revision = pod.Labels[appsv1.ControllerRevisionHashLabelKey]
+	return a
+}
+
+func podStatus(pod *corev1.Pod, ctx Context) Assessment {
 	if pod.DeletionTimestamp != nil {
 		return podTerminating(pod, ctx)
 	}
