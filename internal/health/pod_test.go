@@ -54,6 +54,19 @@ func TestPod(t *testing.T) {
 			want:   Down, why: "Unschedulable", message: "the pod cannot be scheduled: 0/3 nodes are available",
 		},
 		{
+			reason: "no node fits, and no pod can be preempted",
+			pod: `{status: {phase: Pending, conditions: [{type: PodScheduled, status: "False", reason: Unschedulable, message: "0/3 nodes are available: ` +
+				`1 Insufficient cpu, 2 node(s) had untolerated taint {zone: }. preemption: 0/3 nodes are available: 3 No preemption victims found for incoming pod."}]}}`,
+			want: Down, why: "Unschedulable",
+			message: "the pod cannot be scheduled: 0/3 nodes are available: 1 Insufficient cpu, 2 node(s) had untolerated taint {zone: }",
+		},
+		{
+			reason: "no node fits, and no device can be released",
+			pod: `{status: {phase: Pending, conditions: [{type: PodScheduled, status: "False", reason: Unschedulable, message: "0/2 nodes are available: 2 Insufficient cpu. ` +
+				`no new claims to deallocate, preemption: 0/2 nodes are available: 2 Preemption is not helpful for scheduling."}]}}`,
+			want: Down, why: "Unschedulable", message: "the pod cannot be scheduled: 0/2 nodes are available: 2 Insufficient cpu",
+		},
+		{
 			reason: "a scheduling gate holds the pod back",
 			pod:    `{status: {phase: Pending, conditions: [{type: PodScheduled, status: "False", reason: SchedulingGated}]}}`,
 			want:   Reconciling, why: "SchedulingGated",
