@@ -86,7 +86,7 @@ var replacesPods = map[schema.GroupKind]bool{
 // Pods do not change a resource that has completed. The kind is empty for the objects that belong to a workload by
 // its label alone. The time depends on the number of different causes, not on the number of dependents.
 func (f *Dependents) Combine(kind schema.GroupKind, self Assessment) Aggregate {
-	if len(f.byUID) == 0 || self.Status == Healthy && self.Reason == Completed {
+	if len(f.byUID) == 0 || self.HasCompleted() {
 		return Aggregate{Assessment: self}
 	}
 	if kind == serviceKind {

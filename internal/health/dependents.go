@@ -49,6 +49,7 @@ type Dependents struct {
 	works  map[OwnerPath]int // Pods that serve or have completed, by owners
 
 	revisions map[string]revisionPods
+	completed int // Pods
 }
 
 // revisionPods counts the Pods of one revision that are neither being deleted nor ended, and those among them that serve.
@@ -159,6 +160,9 @@ func (f *Dependents) count(d Dependent, n int) {
 	}
 	phase := d.phase()
 	f.phases[phase] += n
+	if d.HasCompleted() {
+		f.completed += n
+	}
 	if phase == Serving || phase == Ended && d.Status == Healthy {
 		if f.works[d.Via] += n; f.works[d.Via] == 0 {
 			delete(f.works, d.Via)
@@ -192,6 +196,12 @@ func (f *Dependents) Each(visit func(Dependent)) {
 
 // Count returns the counts of a kind.
 func (f *Dependents) Count(kind string) Count { return f.kinds[kind] }
+
+// Pods returns the counts of the Pods, without those that have completed: they are not to be ready again.
+func (f *Dependents) Pods() Count {
+	all := f.kinds[podKind.Kind]
+	return Count{all.Total - f.completed, all.Healthy - f.completed}
+}
 
 // activePods returns the number of Pods that are neither being deleted nor ended.
 func (f *Dependents) activePods() int {

@@ -381,8 +381,9 @@ func TestDependents_AnyOrderOfChanges_SameResult(t *testing.T) {
 				}
 			}
 		}
-		if f.Len() != len(now) || f.Count("Pod") != fresh.Count("Pod") {
-			t.Fatalf("step %d: there are %d dependents, Pods %+v; want %d and %+v", step, f.Len(), f.Count("Pod"), len(now), fresh.Count("Pod"))
+		if f.Len() != len(now) || f.Count("Pod") != fresh.Count("Pod") || f.Pods() != fresh.Pods() {
+			t.Fatalf("step %d: there are %d dependents, Pods %+v, without completed ones %+v; want %d, %+v, %+v",
+				step, f.Len(), f.Count("Pod"), f.Pods(), len(now), fresh.Count("Pod"), fresh.Pods())
 		}
 	}
 }
@@ -399,6 +400,21 @@ func TestDependentsCombine_SinceIsTheEarliest(t *testing.T) {
 	const want = "3 pods ImagePullBackOff: image web cannot be pulled → ReplicaSet web-1 → Deployment web has 0 of 3 replicas ready"
 	if got.Message != want || !got.Since.Equal(at(2)) {
 		t.Errorf("got %q since %s, want %q", got.Message, got.Since, want)
+	}
+}
+
+func TestDependentsPods_LeaveOutCompleted(t *testing.T) {
+	var f Dependents
+	for i, a := range []Assessment{serves, did, crash, failed, did} {
+		f.Set(podDependent(i, a))
+	}
+	if got, want := f.Pods(), (Count{Total: 3, Healthy: 1}); got != want {
+		t.Errorf("the Pods are %+v, want %+v", got, want)
+	}
+	f.Set(podDependent(1, serves))
+	f.Remove(podDependent(4, did).UID)
+	if got, want := f.Pods(), (Count{Total: 4, Healthy: 2}); got != want {
+		t.Errorf("after two changes the Pods are %+v, want %+v", got, want)
 	}
 }
 

@@ -61,6 +61,9 @@ type Verdict struct {
 	Message string
 }
 
+// HasCompleted reports whether an object has run to its end.
+func (v Verdict) HasCompleted() bool { return v.Status == Healthy && v.Reason == Completed }
+
 // NotChecked is the reason of a listed resource that is deliberately not read. It does not count in the verdict on its workload.
 const NotChecked = "NotChecked"
 
