@@ -452,12 +452,13 @@ func TestForest_FailedDeploymentRollout_SaysWhichPodsServe(t *testing.T) {
 	}
 	failing := objectOf(t, "Pod", "web-2-a", "web-2", failingPod)
 	const (
-		fault  = "Pod web-2-a ImagePullBackOff: image a cannot be pulled"
-		effect = "Deployment web has 2 of 2 replicas ready, and its rollout does not progress within its deadline"
+		fault    = "Pod web-2-a ImagePullBackOff: image a cannot be pulled"
+		oldServe = "; 2 of 2 old pods serve, 0 of 1 new ready"
+		effect   = "Deployment web has 2 of 2 replicas ready, and its rollout does not progress within its deadline"
 	)
 	for message, serving := range map[string]string{
-		`ReplicaSet "web-2" has timed out progressing.`: "; 2 of 2 old pods serve, 0 of 1 new ready",
-		`ReplicaSet "web-2" is progressing.`:            "; 2 of 2 old pods serve, 0 of 1 new ready",
+		`ReplicaSet "web-2" has timed out progressing.`: oldServe,
+		`ReplicaSet "web-2" is progressing.`:            oldServe,
 		`Created new replica set "web-2"`:               "; 2 of 2 old pods serve, 0 of 1 new ready",
 		`Deployment "web" has timed out progressing.`:   "",
 	} {
