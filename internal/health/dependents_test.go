@@ -454,7 +454,8 @@ func TestForest_FailedDeploymentRollout_SaysWhichPodsServe(t *testing.T) {
 	const (
 		fault    = "Pod web-2-a ImagePullBackOff: image a cannot be pulled"
 		oldServe = "; 2 of 2 old pods serve, 0 of 1 new ready"
-		effect   = "Deployment web has 2 of 2 replicas ready, and its rollout does not progress within its deadline"
+
+		effect = "Deployment web has 2 of 2 replicas ready, and its rollout does not progress within its deadline"
 	)
 	for message, serving := range map[string]string{
 		`ReplicaSet "web-2" has timed out progressing.`: oldServe,
