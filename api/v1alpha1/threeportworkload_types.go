@@ -178,7 +178,7 @@ type ResourceStatus struct {
 	// reason is the CamelCase reason why the resource is not Healthy.
 	// +optional
 	Reason string `json:"reason,omitempty"`
-	// pods counts the pods of the resource; absent if there are none.
+	// pods counts the pods of the resource that have not completed; absent if there are none.
 	// +optional
 	Pods *Count `json:"pods,omitempty"`
 	// lastOperation is the latest operation on the resource that the control plane has accepted: ADDED, MODIFIED or DELETED.
@@ -304,7 +304,7 @@ type ThreeportWorkloadStatus struct {
 	// ready is the number of Healthy resources and of listed resources, such as 3/4.
 	// +optional
 	Ready string `json:"ready,omitempty"`
-	// podsReady is the number of the workload's Healthy pods and of all its pods, such as 5/5.
+	// podsReady is the number of the workload's Healthy pods and of all its pods, such as 5/5. Completed pods do not count.
 	// +optional
 	PodsReady string `json:"podsReady,omitempty"`
 	// resourceCount contains the numbers of ready.

@@ -86,7 +86,7 @@ var replacesPods = map[schema.GroupKind]bool{
 // Pods do not change a resource that has completed. The kind is empty for the objects that belong to a workload by
 // its label alone. The time depends on the number of different causes, not on the number of dependents.
 func (f *Dependents) Combine(kind schema.GroupKind, self Assessment) Aggregate {
-	if len(f.byUID) == 0 || self.Status == Healthy && self.Reason == Completed {
+	if len(f.byUID) == 0 || self.HasCompleted() {
 		return Aggregate{Assessment: self}
 	}
 	if kind == serviceKind {
@@ -101,8 +101,9 @@ func (f *Dependents) Combine(kind schema.GroupKind, self Assessment) Aggregate {
 		ready := fmt.Sprintf("%d of %d %s ready", f.phases[Serving], active, plural(int64(active), "pod"))
 		out.Message = strings.Join(nonEmpty(self.Message, ready), "; ")
 	}
-	f.addRollout(&self, &out)
+	serving := f.serving(self, out.Status)
 	if e.group == nil || out.Status == Healthy {
+		out.Message = strings.Join(nonEmpty(out.Message, serving), "; ")
 		return out
 	}
 	// The reason is that of the cause, unless the resource itself has a reason for an equally bad status.
@@ -110,27 +111,28 @@ func (f *Dependents) Combine(kind schema.GroupKind, self Assessment) Aggregate {
 		out.Reason, out.Since = e.key.Reason, e.group.since
 	}
 	out.Cause = f.cause(self, e)
+	out.Cause.Serving = serving
 	out.Message = out.Cause.String()
 	return out
 }
 
-// addRollout adds the pods that serve to the message of a Deployment whose rollout fails, if there are pods of earlier ReplicaSets.
-func (f *Dependents) addRollout(self *Assessment, out *Aggregate) {
-	if self.NewReplicaSet == "" || self.Message == "" || !worse(out.Status, Reconciling) {
-		return
+// serving counts the Pods that serve while a rollout fails: "3 of 3 old pods serve, 0 of 1 new ready". It is empty for a
+// status that is no fault, and without Pods of earlier revisions.
+func (f *Dependents) serving(self Assessment, status Status) string {
+	if self.Revision == "" || !status.IsFault() {
+		return ""
 	}
-	latest := OwnerPath{}.Append(ObjectRef{Kind: "ReplicaSet", Name: self.NewReplicaSet})
-	old, oldReady := 0, 0
-	for path, n := range f.active {
-		if path != latest {
-			old, oldReady = old+n, oldReady+f.works[path]
+	var old revisionPods
+	for revision, n := range f.revisions {
+		if revision != self.Revision {
+			old.active, old.serving = old.active+n.active, old.serving+n.serving
 		}
 	}
-	if old == 0 {
-		return
+	if old.active == 0 {
+		return ""
 	}
-	self.Message += fmt.Sprintf("; %d of %d old %s, %d of %d new ready", oldReady, old, serve(old), f.works[latest], f.active[latest])
-	out.Message = self.Message
+	latest := f.revisions[self.Revision]
+	return fmt.Sprintf("%d of %d old %s, %d of %d new ready", old.serving, old.active, serve(old.active), latest.serving, latest.active)
 }
 
 func serve(pods int) string {
@@ -234,7 +236,7 @@ func (e explanation) before(other explanation) bool {
 // cause returns the chain from a resource to a group of its dependents.
 func (f *Dependents) cause(self Assessment, e explanation) Cause {
 	g := CauseGroup{
-		Kind: e.key.kind, Count: len(e.group.uids), Reason: e.key.Reason, Message: e.key.Message, Since: e.group.since,
+		Kind: e.key.kind, Count: len(e.group.uids), Reason: e.key.Reason, Message: e.key.Message,
 	}
 	if g.Count == 1 {
 		for uid := range e.group.uids {

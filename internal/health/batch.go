@@ -4,8 +4,8 @@ import "k8s.io/apimachinery/pkg/runtime/schema"
 
 // batchRules has the rules of kinds that run to an end.
 var batchRules = map[schema.GroupKind]rule{
-	jobKind:     withSubject(job),
-	cronJobKind: withSubject(cronJob),
+	jobKind:     job,
+	cronJobKind: cronJob,
 }
 
 var (

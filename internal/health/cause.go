@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 	"unique"
 )
 
@@ -31,6 +30,14 @@ func (p OwnerPath) Append(owner ObjectRef) OwnerPath {
 
 // IsEmpty reports whether the resource itself is the owner.
 func (p OwnerPath) IsEmpty() bool { return p == OwnerPath{} }
+
+// Last returns the owner next to the dependent; zero if the resource itself is the owner.
+func (p OwnerPath) Last() ObjectRef {
+	if p.IsEmpty() {
+		return ObjectRef{}
+	}
+	return p.last.Value().owner
+}
 
 // Owners returns the owners, the resource's own child first.
 func (p OwnerPath) Owners() []ObjectRef {
@@ -64,6 +71,8 @@ type Cause struct {
 	Effect string
 	Path   OwnerPath
 	Group  CauseGroup
+	// Serving counts the Pods that serve while a rollout fails: "3 of 3 old pods serve, 0 of 1 new ready"; else empty.
+	Serving string
 	// Others is the number of further causes that are worse than Reconciling.
 	Others int
 }
@@ -75,8 +84,6 @@ type CauseGroup struct {
 	Name            string
 	Count           int
 	Reason, Message string
-	// Since is the earliest known start of the cause in the group; zero if no dependent has one.
-	Since time.Time
 }
 
 // causeSeparator separates a cause from its effect in a message. The root cause is first, because narrow tables cut off the
@@ -90,21 +97,23 @@ const (
 	maxGroup  = 500
 )
 
-// String renders the chain: "5 pods ImagePullBackOff: image example/app:9 cannot be pulled, since 2026-01-01T10:02Z →
-// ReplicaSet web-78 → Deployment web has 0 of 5 replicas ready".
+// String renders the chain: "5 pods ImagePullBackOff: image example/app:9 cannot be pulled → ReplicaSet web-78 →
+// Deployment web has 0 of 5 replicas ready". It has no times, because the start of a status and of its reason are fields of
+// their own.
 func (c Cause) String() string {
-	root := c.Group.String()
+	others := ""
 	switch {
 	case c.Others == 1:
-		root += "; and 1 other cause"
+		others = "and 1 other cause"
 	case c.Others > 1:
-		root += fmt.Sprintf("; and %d other causes", c.Others)
+		others = fmt.Sprintf("and %d other causes", c.Others)
 	}
+	root := strings.Join(nonEmpty(c.Group.String(), c.Serving, others), "; ")
 	links := nonEmpty(root, truncate(c.Path.String(), maxPath), truncate(c.Effect, maxEffect))
 	return strings.Join(links, causeSeparator)
 }
 
-// String renders the group: "5 pods ImagePullBackOff: image example/app:9 cannot be pulled, since 2026-01-01T10:02Z".
+// String renders the group: "5 pods ImagePullBackOff: image example/app:9 cannot be pulled".
 func (g CauseGroup) String() string {
 	text := fmt.Sprintf("%d %ss", g.Count, strings.ToLower(g.Kind))
 	if g.Name != "" || g.Count == 1 {
@@ -114,11 +123,7 @@ func (g CauseGroup) String() string {
 	if g.Message != "" {
 		text += ": " + g.Message
 	}
-	text = truncate(text, maxGroup)
-	if !g.Since.IsZero() {
-		text += ", since " + g.Since.UTC().Format("2006-01-02T15:04Z")
-	}
-	return text
+	return truncate(text, maxGroup)
 }
 
 // nonEmpty returns the texts that are not empty.

@@ -3,7 +3,6 @@ package health
 import (
 	"slices"
 	"testing"
-	"time"
 )
 
 func TestOwnerPath_SameOwners_IsEqual(t *testing.T) {
@@ -38,7 +37,6 @@ func TestOwnerPath_Append_KeepsTheShorterPath(t *testing.T) {
 }
 
 func TestCause_String(t *testing.T) {
-	since := time.Date(2026, 1, 1, 10, 2, 59, 0, time.UTC)
 	tests := []struct {
 		reason string
 		cause  Cause
@@ -53,9 +51,17 @@ func TestCause_String(t *testing.T) {
 			reason: "several dependents are counted",
 			cause: Cause{
 				Effect: "0 of 2", Path: pathOf("ReplicaSet web-1"), Others: 1,
-				Group: CauseGroup{Kind: "Pod", Count: 2, Reason: "NotReady", Since: since},
+				Group: CauseGroup{Kind: "Pod", Count: 2, Reason: "NotReady"},
 			},
-			want: "2 pods NotReady, since 2026-01-01T10:02Z; and 1 other cause → ReplicaSet web-1 → 0 of 2",
+			want: "2 pods NotReady; and 1 other cause → ReplicaSet web-1 → 0 of 2",
+		},
+		{
+			reason: "the pods that serve follow the object at fault",
+			cause: Cause{
+				Effect: "it timed out", Path: pathOf("ReplicaSet web-2"), Serving: "3 of 3 old pods serve, 0 of 1 new ready", Others: 2,
+				Group: CauseGroup{Kind: "Pod", Name: "web-2-a", Count: 1, Reason: "NotReady"},
+			},
+			want: "Pod web-2-a NotReady; 3 of 3 old pods serve, 0 of 1 new ready; and 2 other causes → ReplicaSet web-2 → it timed out",
 		},
 		{
 			reason: "without a message about the resource the chain begins with the owners",

@@ -219,6 +219,9 @@ func (c containerState) assessRunning(pod *corev1.Pod, ctx Context) (Assessment,
 		a.Phase = Serving
 	}
 	a.Since, a.Recheck = since, since.Add(crashRecovery)
+	if t := notReadySince(pod); !t.IsZero() && t.Before(since) {
+		a.Since = t // a crash loop has the same start while the container waits
+	}
 	return a, true
 }
 

@@ -1,6 +1,7 @@
 package health
 
 import (
+	"cmp"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -46,8 +47,13 @@ type Dependents struct {
 	kinds  map[string]Count
 	phases map[PodPhase]int  // Pods by phase
 	works  map[OwnerPath]int // Pods that serve or have completed, by owners
-	active map[OwnerPath]int // Pods that are neither being deleted nor ended, by owners
+
+	revisions map[string]revisionPods
+	completed int // Pods
 }
+
+// revisionPods counts the Pods of one revision that are neither being deleted nor ended, and those among them that serve.
+type revisionPods struct{ active, serving int }
 
 // groupKey is the common state of the dependents of a group.
 type groupKey struct {
@@ -63,10 +69,14 @@ type group struct {
 	since time.Time // the earliest of the dependents'; zero if none has one
 }
 
-// Set adds a dependent or replaces it. It reports whether its verdict, its owners or its phase changed, or the start of its fault.
+// revision returns the revision of a Pod: the ReplicaSet that owns it, unless its assessment has one.
+func (d Dependent) revision() string { return cmp.Or(d.Revision, d.Via.Last().Name) }
+
+// Set adds a dependent or replaces it. It reports whether its verdict, its owners, its phase or its revision changed.
 func (f *Dependents) Set(d Dependent) bool {
 	old, known := f.byUID[d.UID]
-	if known && keyOf(old) == keyOf(d) && (d.Status == Healthy || old.Since.Equal(d.Since)) {
+	changed := !known || keyOf(old) != keyOf(d) || old.Revision != d.Revision
+	if !changed && (d.Status == Healthy || old.Since.Equal(d.Since)) {
 		f.byUID[d.UID] = d
 		return false
 	}
@@ -75,14 +85,14 @@ func (f *Dependents) Set(d Dependent) bool {
 	}
 	if f.byUID == nil {
 		f.byUID, f.groups, f.kinds = map[types.UID]Dependent{}, map[groupKey]*group{}, map[string]Count{}
-		f.phases, f.works, f.active = map[PodPhase]int{}, map[OwnerPath]int{}, map[OwnerPath]int{}
+		f.phases, f.works, f.revisions = map[PodPhase]int{}, map[OwnerPath]int{}, map[string]revisionPods{}
 	}
 	f.byUID[d.UID] = d
 	f.count(d, 1)
 	if d.Status != Healthy {
 		f.addToGroup(d)
 	}
-	return true
+	return changed
 }
 
 func (f *Dependents) addToGroup(d Dependent) {
@@ -150,18 +160,27 @@ func (f *Dependents) count(d Dependent, n int) {
 	}
 	phase := d.phase()
 	f.phases[phase] += n
+	if d.HasCompleted() {
+		f.completed += n
+	}
 	if phase == Serving || phase == Ended && d.Status == Healthy {
-		addTo(f.works, d.Via, n)
+		if f.works[d.Via] += n; f.works[d.Via] == 0 {
+			delete(f.works, d.Via)
+		}
 	}
 	if phase != Terminating && phase != Ended {
-		addTo(f.active, d.Via, n)
+		f.countRevision(d.revision(), phase, n)
 	}
 }
 
-// addTo adds to a count, and drops one that is 0.
-func addTo(counts map[OwnerPath]int, path OwnerPath, n int) {
-	if counts[path] += n; counts[path] == 0 {
-		delete(counts, path)
+func (f *Dependents) countRevision(revision string, phase PodPhase, n int) {
+	pods := f.revisions[revision]
+	pods.active += n
+	if phase == Serving {
+		pods.serving += n
+	}
+	if f.revisions[revision] = pods; pods.active == 0 {
+		delete(f.revisions, revision)
 	}
 }
 
@@ -177,6 +196,12 @@ func (f *Dependents) Each(visit func(Dependent)) {
 
 // Count returns the counts of a kind.
 func (f *Dependents) Count(kind string) Count { return f.kinds[kind] }
+
+// Pods returns the counts of the Pods, without those that have completed: they are not to be ready again.
+func (f *Dependents) Pods() Count {
+	all := f.kinds[podKind.Kind]
+	return Count{all.Total - f.completed, all.Healthy - f.completed}
+}
 
 // activePods returns the number of Pods that are neither being deleted nor ended.
 func (f *Dependents) activePods() int {

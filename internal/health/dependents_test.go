@@ -356,8 +356,8 @@ func TestDependents_AnyOrderOfChanges_SameResult(t *testing.T) {
 			delete(now, i)
 		} else {
 			a := states[state]
-			a.Since = start.Add(time.Duration(seed>>50%4) * time.Minute)
-			want := !known || old.Verdict != a.Verdict || old.Phase != a.Phase || a.Status != Healthy && old.Since != a.Since
+			a.Since, a.Revision = start.Add(time.Duration(seed>>50%4)*time.Minute), fmt.Sprint("web-", seed>>52%2)
+			want := !known || old.Verdict != a.Verdict || old.Phase != a.Phase || old.Revision != a.Revision
 			if got := f.Set(podDependent(i, a)); got != want {
 				t.Fatalf("step %d: Set reports the change %v, want %v", step, got, want)
 			}
@@ -375,14 +375,15 @@ func TestDependents_AnyOrderOfChanges_SameResult(t *testing.T) {
 		}
 		for _, kind := range []schema.GroupKind{deploymentKind, jobKind, cronJobKind, customKind, noKind} {
 			for _, own := range []Status{Healthy, Unknown, Reconciling, Unhealthy, Down} {
-				own := Assessment{Verdict: Verdict{own, "Own", "own"}}
+				own := Assessment{Verdict: Verdict{own, "Own", "own"}, Revision: "web-1"}
 				if got, want := f.Combine(kind, own), fresh.Combine(kind, own); got != want {
 					t.Fatalf("step %d, %v: got %+v, want %+v", step, kind, got, want)
 				}
 			}
 		}
-		if f.Len() != len(now) || f.Count("Pod") != fresh.Count("Pod") {
-			t.Fatalf("step %d: there are %d dependents, Pods %+v; want %d and %+v", step, f.Len(), f.Count("Pod"), len(now), fresh.Count("Pod"))
+		if f.Len() != len(now) || f.Count("Pod") != fresh.Count("Pod") || f.Pods() != fresh.Pods() {
+			t.Fatalf("step %d: there are %d dependents, Pods %+v, without completed ones %+v; want %d, %+v, %+v",
+				step, f.Len(), f.Count("Pod"), f.Pods(), len(now), fresh.Count("Pod"), fresh.Pods())
 		}
 	}
 }
@@ -396,45 +397,123 @@ func TestDependentsCombine_SinceIsTheEarliest(t *testing.T) {
 		f.Set(podDependent(i, a))
 	}
 	got := f.Combine(deploymentKind, Assessment{Verdict: Verdict{Down, "ReplicasNotReady", "Deployment web has 0 of 3 replicas ready"}})
-	const want = "3 pods ImagePullBackOff: image web cannot be pulled, since 2026-01-01T10:02Z → " +
-		"ReplicaSet web-1 → Deployment web has 0 of 3 replicas ready"
+	const want = "3 pods ImagePullBackOff: image web cannot be pulled → ReplicaSet web-1 → Deployment web has 0 of 3 replicas ready"
 	if got.Message != want || !got.Since.Equal(at(2)) {
 		t.Errorf("got %q since %s, want %q", got.Message, got.Since, want)
 	}
 }
 
-// TestForest_FailedRollout_SaysWhichPodsServe reads the name of the new ReplicaSet from the Deployment's condition.
-func TestForest_FailedRollout_SaysWhichPodsServe(t *testing.T) {
-	object := func(kind, name, owner, rest string) *unstructured.Unstructured {
-		t.Helper()
-		u := &unstructured.Unstructured{}
-		text := fmt.Sprintf("kind: %s\nmetadata: {name: %s, uid: %s, generation: 2, ownerReferences: [{uid: %q, controller: true}]}\n%s", kind, name, name, owner, rest)
-		if err := yaml.Unmarshal([]byte(text), &u.Object); err != nil {
-			t.Fatal(err)
-		}
-		return u
+func TestDependentsPods_LeaveOutCompleted(t *testing.T) {
+	var f Dependents
+	for i, a := range []Assessment{serves, did, crash, failed, did} {
+		f.Set(podDependent(i, a))
 	}
+	if got, want := f.Pods(), (Count{Total: 3, Healthy: 1}); got != want {
+		t.Errorf("the Pods are %+v, want %+v", got, want)
+	}
+	f.Set(podDependent(1, serves))
+	f.Remove(podDependent(4, did).UID)
+	if got, want := f.Pods(), (Count{Total: 4, Healthy: 2}); got != want {
+		t.Errorf("after two changes the Pods are %+v, want %+v", got, want)
+	}
+}
+
+// objectOf returns an object with its UID as its name, below an owner.
+func objectOf(t *testing.T, kind, name, owner, rest string) *unstructured.Unstructured {
+	t.Helper()
+	u := &unstructured.Unstructured{}
+	text := fmt.Sprintf("kind: %s\nmetadata: {name: %s, uid: %s, generation: 2, ownerReferences: [{uid: %q, controller: true}]}\n%s", kind, name, name, owner, rest)
+	if err := yaml.Unmarshal([]byte(text), &u.Object); err != nil {
+		t.Fatal(err)
+	}
+	return u
+}
+
+// assessFirst returns the health of the first object together with the others.
+func assessFirst(objects ...*unstructured.Unstructured) Aggregate {
+	return Forest(objects, func(*unstructured.Unstructured) Context { return Context{Now: caseTime} })[0].Aggregate
+}
+
+const (
+	readyPod   = "apiVersion: v1\nstatus: {phase: Running, conditions: [{type: Ready, status: \"True\"}], containerStatuses: [{name: web, ready: true, state: {running: {}}}]}"
+	failingPod = "apiVersion: v1\nstatus: {phase: Pending, containerStatuses: [{name: web, image: a, state: {waiting: {reason: ImagePullBackOff}}}]}"
+)
+
+// The name of the new ReplicaSet is in the Deployment's condition.
+func TestForest_FailedDeploymentRollout_SaysWhichPodsServe(t *testing.T) {
+	deployment := func(progressing string) *unstructured.Unstructured {
+		return objectOf(t, "Deployment", "web", "", "apiVersion: apps/v1\nspec: {replicas: 2}\nstatus: {observedGeneration: 2, replicas: 3, updatedReplicas: 1, readyReplicas: 2, "+
+			"availableReplicas: 2, conditions: [{type: Progressing, status: \"False\", reason: ProgressDeadlineExceeded, message: '"+progressing+"'}]}")
+	}
+	sets := []*unstructured.Unstructured{
+		objectOf(t, "ReplicaSet", "web-1", "web", "apiVersion: apps/v1\nspec: {replicas: 2}\nstatus: {replicas: 2, readyReplicas: 2, observedGeneration: 2}"),
+		objectOf(t, "ReplicaSet", "web-2", "web", "apiVersion: apps/v1\nspec: {replicas: 1}\nstatus: {replicas: 1, observedGeneration: 2}"),
+		objectOf(t, "Pod", "web-1-a", "web-1", readyPod), objectOf(t, "Pod", "web-1-b", "web-1", readyPod),
+	}
+	failing := objectOf(t, "Pod", "web-2-a", "web-2", failingPod)
 	const (
-		ready   = "apiVersion: v1\nstatus: {phase: Running, conditions: [{type: Ready, status: \"True\"}], containerStatuses: [{name: web, ready: true, state: {running: {}}}]}"
-		failing = "apiVersion: v1\nstatus: {phase: Pending, containerStatuses: [{name: web, state: {waiting: {reason: ImagePullBackOff}}}]}"
+		fault    = "Pod web-2-a ImagePullBackOff: image a cannot be pulled"
+		oldServe = "; 2 of 2 old pods serve, 0 of 1 new ready"
+
+		effect = "Deployment web has 2 of 2 replicas ready, and its rollout does not progress within its deadline"
 	)
-	const oldServe = "; 2 of 2 old pods serve, 0 of 1 new ready"
-	for message, want := range map[string]string{
+	for message, serving := range map[string]string{
 		`ReplicaSet "web-2" has timed out progressing.`: oldServe,
 		`ReplicaSet "web-2" is progressing.`:            oldServe,
-		`Created new replica set "web-2"`:               oldServe,
-		`Deployment "web" has timed out progressing.`:   "its deadline",
+		`Created new replica set "web-2"`:               "; 2 of 2 old pods serve, 0 of 1 new ready",
+		`Deployment "web" has timed out progressing.`:   "",
 	} {
-		objects := []*unstructured.Unstructured{
-			object("Deployment", "web", "", "apiVersion: apps/v1\nspec: {replicas: 2}\nstatus: {observedGeneration: 2, replicas: 3, updatedReplicas: 1, readyReplicas: 2, "+
-				"availableReplicas: 2, conditions: [{type: Progressing, status: \"False\", reason: ProgressDeadlineExceeded, message: '"+message+"'}]}"),
-			object("ReplicaSet", "web-1", "web", "apiVersion: apps/v1\nspec: {replicas: 2}\nstatus: {replicas: 2, readyReplicas: 2, observedGeneration: 2}"),
-			object("ReplicaSet", "web-2", "web", "apiVersion: apps/v1\nspec: {replicas: 1}\nstatus: {replicas: 1, observedGeneration: 2}"),
-			object("Pod", "web-1-a", "web-1", ready), object("Pod", "web-1-b", "web-1", ready), object("Pod", "web-2-a", "web-2", failing),
+		got := assessFirst(slices.Concat([]*unstructured.Unstructured{deployment(message)}, sets, []*unstructured.Unstructured{failing})...)
+		want := Verdict{Unhealthy, "ImagePullBackOff", fault + serving + " → ReplicaSet web-2 → " + effect}
+		if got.Verdict != want {
+			t.Errorf("%s: the verdict is %+v, want %+v", message, got.Verdict, want)
 		}
-		got := Forest(objects, func(*unstructured.Unstructured) Context { return Context{Now: caseTime} })[0].Aggregate
-		if got.Status != Unhealthy || got.Reason != "ImagePullBackOff" || !strings.HasSuffix(got.Message, want) {
-			t.Errorf("%s: the verdict is %s %s: %s, want Unhealthy ImagePullBackOff with %q at the end", message, got.Status, got.Reason, got.Message, want)
+	}
+	got := assessFirst(slices.Concat([]*unstructured.Unstructured{deployment(`ReplicaSet "web-2" is progressing.`)}, sets)...)
+	if want := effect + "; 2 of 2 old pods serve, 0 of 0 new ready"; got.Message != want {
+		t.Errorf("without a new pod: the message is %q, want %q", got.Message, want)
+	}
+}
+
+// The revision of a Pod of a StatefulSet is in its label.
+func TestForest_FailedStatefulSetRollout_SaysWhichPodsServe(t *testing.T) {
+	pod := func(name, revision, state string) *unstructured.Unstructured {
+		u := objectOf(t, "Pod", name, "db", state)
+		u.SetLabels(map[string]string{"controller-revision-hash": revision})
+		return u
+	}
+	pods := []*unstructured.Unstructured{pod("db-0", "db-1a", readyPod), pod("db-1", "db-1a", readyPod), pod("db-2", "db-2b", failingPod)}
+	const fault, effect = "Pod db-2 ImagePullBackOff: image a cannot be pulled", " → StatefulSet db has 1 of 3 replicas updated"
+	for _, tt := range []struct{ reason, strategy, serving string }{
+		{"a rolling update", "RollingUpdate", "; 2 of 2 old pods serve, 0 of 1 new ready"},
+		{"without a rollout", "OnDelete", ""},
+	} {
+		set := objectOf(t, "StatefulSet", "db", "", "apiVersion: apps/v1\nspec: {replicas: 3, updateStrategy: {type: "+tt.strategy+"}}\n"+
+			"status: {observedGeneration: 2, replicas: 3, updatedReplicas: 1, readyReplicas: 2, currentRevision: db-1a, updateRevision: db-2b}")
+		got := assessFirst(append([]*unstructured.Unstructured{set}, pods...)...)
+		if want := fault + tt.serving; !strings.HasPrefix(got.Message, want+" → ") || tt.serving != "" && got.Message != want+effect {
+			t.Errorf("%s: the message is %q, want %q", tt.reason, got.Message, want+effect)
+		}
+	}
+}
+
+// The chain leads to the custom resource also if its own status has no message.
+func TestForest_CustomResourceAboveADeployment_CauseHasAllOwners(t *testing.T) {
+	for status, effect := range map[string]string{
+		"status: {conditions: [{type: Ready, status: 'True'}]}": "Rollout web",
+		"status: {phase: Running}":                              "Rollout web",
+		"status: {phase: Degraded, message: it waits}":          "Rollout web has the phase Degraded: it waits",
+		"": "Rollout web has no status that shows its health",
+	} {
+		got := assessFirst(
+			objectOf(t, "Rollout", "web", "", "apiVersion: example.com/v1\n"+status),
+			objectOf(t, "Deployment", "web-d", "web", "apiVersion: apps/v1\nspec: {replicas: 1}\nstatus: {observedGeneration: 2, replicas: 1, updatedReplicas: 1}"),
+			objectOf(t, "ReplicaSet", "web-r", "web-d", "apiVersion: apps/v1\nspec: {replicas: 1}\nstatus: {replicas: 1, observedGeneration: 2}"),
+			objectOf(t, "Pod", "web-p", "web-r", failingPod),
+		)
+		want := "Pod web-p ImagePullBackOff: image a cannot be pulled → ReplicaSet web-r → Deployment web-d → " + effect
+		if got.Reason != "ImagePullBackOff" || got.Message != want {
+			t.Errorf("%q: the verdict is %s: %q, want %q", status, got.Reason, got.Message, want)
 		}
 	}
 }

@@ -14,7 +14,7 @@ import (
 func deployment(s *fields, ctx Context) Assessment {
 	progressing := s.condition("Progressing")
 	a := deploymentStatus(s, ctx, progressing)
-	a.NewReplicaSet = newReplicaSet(progressing)
+	a.Revision = newReplicaSet(progressing)
 	return a
 }
 

@@ -61,6 +61,9 @@ type Verdict struct {
 	Message string
 }
 
+// HasCompleted reports whether an object has run to its end.
+func (v Verdict) HasCompleted() bool { return v.Status == Healthy && v.Reason == Completed }
+
 // NotChecked is the reason of a listed resource that is deliberately not read. It does not count in the verdict on its workload.
 const NotChecked = "NotChecked"
 
@@ -90,10 +93,11 @@ type Assessment struct {
 	Verdict
 	// Phase counts for the owners of a pod.
 	Phase PodPhase
-	// Subject names a workload, such as "Deployment web", for a verdict without a message; empty for other kinds.
+	// Subject names the object, such as "Deployment web", for a verdict without a message; [Pod] leaves it empty.
 	Subject string
-	// NewReplicaSet is the name of the ReplicaSet that a Deployment rolls out; empty if it is not known, and for other kinds.
-	NewReplicaSet string
+	// Revision is the ReplicaSet that a Deployment rolls out, or the ControllerRevision that a StatefulSet rolls out. That of a
+	// Pod is its ControllerRevision. It is empty if it is not known, and for other kinds.
+	Revision string
 	// WithoutTimeout is the message for the case that the pods do not confirm a timeout that was inferred from the object
 	// alone; empty if no timeout was inferred.
 	WithoutTimeout string

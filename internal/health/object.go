@@ -36,11 +36,19 @@ func Object(kind schema.GroupKind, obj runtime.Object, ctx Context) Assessment {
 	if !ok {
 		return verdict(Unknown, "NoSignal", kind.Kind+" cannot be read")
 	}
-	u, ok := obj.(*unstructured.Unstructured)
-	if !ok {
-		return assessMetadata(kind, o, ctx)
+	subject := strings.TrimSpace(kind.Kind + " " + o.GetName())
+	var a Assessment
+	if u, ok := obj.(*unstructured.Unstructured); ok {
+		a = assessUnstructured(kind, u, ctx)
+	} else {
+		a = assessMetadata(kind, subject, o, ctx)
 	}
-	s := &fields{kind: kind, object: u.Object}
+	a.Subject = subject
+	return a
+}
+
+func assessUnstructured(kind schema.GroupKind, o *unstructured.Unstructured, ctx Context) Assessment {
+	s := &fields{kind: kind, object: o.Object}
 	s.checkIdentity()
 	if o.GetDeletionTimestamp() != nil {
 		return terminating(s, ctx)
@@ -49,7 +57,7 @@ func Object(kind schema.GroupKind, obj runtime.Object, ctx Context) Assessment {
 		s.note("metadata", "deletionTimestamp") // the accessor could not parse it
 	}
 	if ctx.Rules != nil {
-		if a, ok := ctx.Rules.Judge(kind, u.Object, ctx.Now); ok {
+		if a, ok := ctx.Rules.Judge(kind, o.Object, ctx.Now); ok {
 			return s.unlessMalformed(a)
 		}
 	}
@@ -82,8 +90,7 @@ func (f *fields) checkIdentity() {
 }
 
 // assessMetadata assesses an object whose metadata alone is watched.
-func assessMetadata(kind schema.GroupKind, o metav1.Object, ctx Context) Assessment {
-	subject := strings.TrimSpace(kind.Kind + " " + o.GetName())
+func assessMetadata(kind schema.GroupKind, subject string, o metav1.Object, ctx Context) Assessment {
 	if deleted := o.GetDeletionTimestamp(); deleted != nil {
 		return terminatingMetadata(subject, deleted.Time, o.GetFinalizers(), ctx)
 	}

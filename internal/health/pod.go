@@ -1,9 +1,11 @@
 package health
 
 import (
+	"regexp"
 	"strings"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -38,6 +40,12 @@ func podFields(s *fields, ctx Context) Assessment {
 //
 // Source: https://kubernetes.io/docs/concepts/workloads/pods/pod-lifecycle/
 func Pod(pod *corev1.Pod, ctx Context) Assessment {
+	a := podStatus(pod, ctx)
+	a.Revision = pod.Labels[appsv1.ControllerRevisionHashLabelKey]
+	return a
+}
+
+func podStatus(pod *corev1.Pod, ctx Context) Assessment {
 	if pod.DeletionTimestamp != nil {
 		return podTerminating(pod, ctx)
 	}
@@ -161,11 +169,18 @@ func podFailed(pod *corev1.Pod) Assessment {
 	return a
 }
 
+// preemptionText matches the end of a scheduler's message: why no other pod can be preempted. The counts of the reasons why no
+// node fits come before it.
+//
+// Source: FitError.Error in pkg/scheduler/framework of kubernetes/kubernetes, and the PostFilter plugins DynamicResources and
+// DefaultPreemption, whose messages it appends.
+var preemptionText = regexp.MustCompile(`(?s)\s*(?:no new claims to deallocate,\s*)?preemption: .*$`)
+
 // podUnscheduled assesses a pod without a node.
 //
 // Source: condition PodScheduled; status.nominatedNodeName, "Pod Priority and Preemption".
 func podUnscheduled(pod *corev1.Pod, c corev1.PodCondition) Assessment {
-	words := sanitizeMessage(pod, c.Message)
+	words := sanitizeMessage(pod, preemptionText.ReplaceAllString(c.Message, ""))
 	a := verdict(Down, camelReason(c.Reason, corev1.PodReasonUnschedulable), "the pod cannot be scheduled"+colon(words))
 	switch {
 	case c.Reason == corev1.PodReasonSchedulingGated:

@@ -1,11 +1,38 @@
 package health
 
 import (
+	"fmt"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/yaml"
 )
+
+// A container that crashes again and again waits and runs in turn.
+func TestPod_CrashLoop_KeepsItsStart(t *testing.T) {
+	const unready = `{status: {phase: Running, conditions: [{type: Ready, status: "False", lastTransitionTime: "2026-01-01T09:40:00Z"}], ` +
+		`containerStatuses: [{name: web, restartCount: 5, state: %s, lastState: {terminated: {exitCode: 1, reason: Error, finishedAt: "2026-01-01T09:58:00Z"}}}]}}`
+	start, recovery := caseTime.Add(-20*time.Minute), caseTime.Add(-time.Minute).Add(crashRecovery)
+	for _, tt := range []struct {
+		reason  string
+		state   string
+		want    string
+		recheck time.Time
+	}{
+		{"it waits", "{waiting: {reason: CrashLoopBackOff}}", "CrashLoopBackOff", time.Time{}},
+		{"it runs", `{running: {startedAt: "2026-01-01T09:59:00Z"}}`, "Restarting", recovery},
+	} {
+		var pod corev1.Pod
+		if err := yaml.UnmarshalStrict(fmt.Appendf(nil, unready, tt.state), &pod); err != nil {
+			t.Fatal(err)
+		}
+		got := Pod(&pod, Context{Now: caseTime})
+		if got.Reason != tt.want || !got.Since.Equal(start) || !got.Recheck.Equal(tt.recheck) {
+			t.Errorf("%s: the verdict is %s since %s, recheck %s; want %s since %s, recheck %s", tt.reason, got.Reason, got.Since, got.Recheck, tt.want, start, tt.recheck)
+		}
+	}
+}
 
 func TestPod(t *testing.T) {
 	tests := []struct {
@@ -52,6 +79,19 @@ func TestPod(t *testing.T) {
 			reason: "no node fits",
 			pod:    `{status: {phase: Pending, conditions: [{type: PodScheduled, status: "False", reason: Unschedulable, message: 0/3 nodes are available}]}}`,
 			want:   Down, why: "Unschedulable", message: "the pod cannot be scheduled: 0/3 nodes are available",
+		},
+		{
+			reason: "no node fits, and no pod can be preempted",
+			pod: `{status: {phase: Pending, conditions: [{type: PodScheduled, status: "False", reason: Unschedulable, message: "0/3 nodes are available: ` +
+				`1 Insufficient cpu, 2 node(s) had untolerated taint {zone: }. preemption: 0/3 nodes are available: 3 No preemption victims found for incoming pod."}]}}`,
+			want: Down, why: "Unschedulable",
+			message: "the pod cannot be scheduled: 0/3 nodes are available: 1 Insufficient cpu, 2 node(s) had untolerated taint {zone: }",
+		},
+		{
+			reason: "no node fits, and no device can be released",
+			pod: `{status: {phase: Pending, conditions: [{type: PodScheduled, status: "False", reason: Unschedulable, message: "0/2 nodes are available: 2 Insufficient cpu. ` +
+				`no new claims to deallocate, preemption: 0/2 nodes are available: 2 Preemption is not helpful for scheduling."}]}}`,
+			want: Down, why: "Unschedulable", message: "the pod cannot be scheduled: 0/2 nodes are available: 2 Insufficient cpu",
 		},
 		{
 			reason: "a scheduling gate holds the pod back",

@@ -4,6 +4,7 @@ import (
 	"math"
 	"slices"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -22,6 +23,9 @@ func readPod(s *fields) *corev1.Pod {
 	}
 	if n, ok := s.number("metadata", "deletionGracePeriodSeconds"); ok {
 		pod.DeletionGracePeriodSeconds = &n
+	}
+	if revision := s.text("metadata", "labels", appsv1.ControllerRevisionHashLabelKey); revision != "" {
+		pod.Labels = map[string]string{appsv1.ControllerRevisionHashLabelKey: revision}
 	}
 	for _, item := range s.list("metadata", "finalizers") {
 		if name, ok := item.(string); ok {

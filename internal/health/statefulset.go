@@ -19,6 +19,15 @@ func statefulSet(s *fields, ctx Context) Assessment {
 		// Pods below the partition are not updated. The partition does not depend on spec.ordinals.start.
 		r.updated = max(0, want-s.numberOr(0, "spec", "updateStrategy", "rollingUpdate", "partition"))
 	}
+	a := r.createOrdered(s, ctx)
+	if s.text("spec", "updateStrategy", "type") != "OnDelete" {
+		a.Revision = s.text("status", "updateRevision")
+	}
+	return a
+}
+
+// createOrdered assesses a StatefulSet by its numbers.
+func (r rollout) createOrdered(s *fields, ctx Context) Assessment {
 	if a, failing := r.cannotCreate(s, ctx); failing {
 		return a
 	}

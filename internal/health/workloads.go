@@ -10,20 +10,11 @@ import (
 // workloadRules has the rules of pods and of kinds that keep pods running.
 var workloadRules = map[schema.GroupKind]rule{
 	{Kind: "Pod"}:                        podFields,
-	{Group: "apps", Kind: "Deployment"}:  withSubject(unlessBehind(deployment)),
-	{Group: "apps", Kind: "ReplicaSet"}:  withSubject(unlessBehind(replicaSet)),
-	{Kind: "ReplicationController"}:      withSubject(unlessBehind(replicaSet)),
-	{Group: "apps", Kind: "StatefulSet"}: withSubject(unlessBehind(statefulSet)),
-	{Group: "apps", Kind: "DaemonSet"}:   withSubject(unlessBehind(daemonSet)),
-}
-
-// withSubject returns a rule that sets the subject of the assessment.
-func withSubject(judge rule) rule {
-	return func(s *fields, ctx Context) Assessment {
-		a := judge(s, ctx)
-		a.Subject = s.subject()
-		return a
-	}
+	{Group: "apps", Kind: "Deployment"}:  unlessBehind(deployment),
+	{Group: "apps", Kind: "ReplicaSet"}:  unlessBehind(replicaSet),
+	{Kind: "ReplicationController"}:      unlessBehind(replicaSet),
+	{Group: "apps", Kind: "StatefulSet"}: unlessBehind(statefulSet),
+	{Group: "apps", Kind: "DaemonSet"}:   unlessBehind(daemonSet),
 }
 
 // rollout has the numbers of the pods of a workload.

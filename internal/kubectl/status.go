@@ -194,10 +194,10 @@ func (b *treeNode) resourceStatus() v1alpha1.ResourceStatus {
 	return out
 }
 
-// podCount counts the Pods below an object.
+// podCount counts the Pods below an object, without those that have completed.
 func (b *treeNode) podCount() (pods v1alpha1.Count) {
 	b.each(func(below *treeNode) {
-		if below.Kind != "Pod" {
+		if below.Kind != "Pod" || below.Status == health.Healthy && below.Reason == health.Completed {
 			return
 		}
 		pods.Total++

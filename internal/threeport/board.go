@@ -23,7 +23,8 @@ type Workload struct {
 	Cause string `json:"cause,omitempty"`
 	// Since is when the status became what it is.
 	Since *time.Time `json:"since,omitempty"`
-	// CauseSince is when the reason became what it is; none without a reason, and if an earlier release received the reason.
+	// CauseSince is when the reason became what it is; the reasons of a crash loop are one. There is none without a reason, and if
+	// an earlier release received the reason.
 	CauseSince *time.Time `json:"causeSince,omitempty"`
 	// Resources counts the listed objects, and Pods the Pods, of the last reported tree; none before the first.
 	Resources *Count `json:"resources,omitempty"`

@@ -167,14 +167,14 @@ func (s *assessments) size() int {
 
 // combine computes the verdict on a resource. A resource that is not assessed yet has no status.
 func (r *resourceHealth) combine(ref target.Ref) *resourceVerdict {
-	out := &resourceVerdict{pods: target.Count(r.descendants.Count(podKind.Kind))}
+	out := &resourceVerdict{pods: target.Count(r.descendants.Pods())}
 	self := r.self
 	switch {
 	case ref == (target.Ref{}):
 		self = health.Assessment{Verdict: health.Verdict{Status: health.Healthy}}
 	case !r.assessed:
 		return out
-	case ref.GroupKind() == podKind:
+	case ref.GroupKind() == podKind && !self.HasCompleted():
 		out.pods.Total++
 		if self.Status == health.Healthy {
 			out.pods.Healthy++

@@ -18,6 +18,36 @@ func assessment(status health.Status) health.Assessment {
 	return health.Assessment{Verdict: v}
 }
 
+// The counts of a workload have the Pods that belong to it by its label only, and no completed Pods.
+func TestAssessor_PodCount(t *testing.T) {
+	a, _ := newAssessor()
+	completed := health.Assessment{Verdict: health.Verdict{Status: health.Healthy, Reason: health.Completed}, Phase: health.Ended}
+	web, migration := target.Ref{Group: "apps", Kind: "Deployment", Namespace: "ns", Name: "web"}, target.Ref{Kind: "Pod", Namespace: "ns", Name: "migration"}
+	a.targets.Track(target.Workload{Name: "web", Resources: []target.Resource{{Ref: web}, {Ref: migration}}})
+	set := func(resource target.Ref, kind, name string, verdict health.Assessment) {
+		id := target.Identity{Ref: target.Ref{Kind: kind, Namespace: "ns", Name: name}, UID: types.UID(name)}
+		attribution := target.Attribution{Workload: "web", Resource: target.Resource{Ref: resource}, Listed: resource.Name == name}
+		a.assessments.set(attribution, id, health.OwnerPath{}, verdict)
+	}
+	set(web, "Deployment", "web", assessment(health.Healthy))
+	set(web, "Pod", "web-1", assessment(health.Healthy))
+	set(web, "Pod", "web-2", assessment(health.Down))
+	set(migration, "Pod", "migration", completed)
+	set(target.Ref{}, "Pod", "hook", completed)
+	if got, want := a.PodCount("web"), (target.Count{Total: 2, Healthy: 1}); got != want {
+		t.Errorf("with completed Pods, the Pods are %+v, want %+v", got, want)
+	}
+	set(target.Ref{}, "Pod", "hook", assessment(health.Healthy))
+	if got, want := a.PodCount("web"), (target.Count{Total: 3, Healthy: 2}); got != want {
+		t.Errorf("with a labelled Pod that runs, the Pods are %+v, want %+v", got, want)
+	}
+	for _, s := range a.ResourceStatuses("web") {
+		if want := map[string]target.Count{"web": {Total: 2, Healthy: 1}}[s.Name]; s.Pods != want {
+			t.Errorf("%s has the Pods %+v, want %+v", s.Name, s.Pods, want)
+		}
+	}
+}
+
 // The cost of a change of one pod does not grow with the number of pods.
 func BenchmarkAssessments_ChangeOfOnePod(b *testing.B) {
 	for _, pods := range []int{5, 500, 50_000} {

@@ -49,6 +49,15 @@ func (a *Assessor) ResourceStatuses(workload string) []target.ResourceStatus {
 	return out
 }
 
+// PodCount returns the counts of the Pods of a workload: those of its resources, and those that belong to it by its label only.
+func (a *Assessor) PodCount(workload string) (pods target.Count) {
+	for _, verdict := range a.assessments.verdicts(workload) {
+		pods.Total += verdict.pods.Total
+		pods.Healthy += verdict.pods.Healthy
+	}
+	return pods
+}
+
 // Health returns the verdict on a workload in words; empty while it is not known.
 func (a *Assessor) Health(workload string) (status, reason, message string) {
 	v, ok := a.Verdict(workload)

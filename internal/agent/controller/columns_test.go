@@ -66,16 +66,16 @@ func TestCRD_PrinterColumns(t *testing.T) {
 	statuses[0].Health, statuses[0].Cause, statuses[0].Pods = "Down", cause, target.Count{Total: 5}
 	statuses[1].Pods = target.Count{Total: 3, Healthy: 3}
 	statuses[2].Pods, statuses[3].Pods = target.Count{}, target.Count{}
-	w.reporter.set(func(f *fakeReporter) { f.statuses = statuses })
+	w.reporter.set(func(f *fakeReporter) { f.statuses, f.labelled = statuses, target.Count{Total: 2, Healthy: 1} })
 	w.verdict("Down", "ImagePullBackOff", cause)
 	w.delivery.set(target.DeliveryProgress{Pending: 3, Since: w.clock.Add(-time.Minute)})
 	w.reconcile(wl.Name)
 	_, cells = w.table(wl.Name)
-	if want := []string{"columns", "Down", "3/4", "3/8", "False"}; !slices.Equal(cells[:5], want) || cells[7] != cause {
+	if want := []string{"columns", "Down", "3/4", "4/10", "False"}; !slices.Equal(cells[:5], want) || cells[7] != cause {
 		t.Errorf("the row is %q, want %q and %q", cells, want, cause)
 	}
 
-	w.reporter.set(func(f *fakeReporter) { f.statuses = observedStatuses(wl, "Healthy", "") })
+	w.reporter.set(func(f *fakeReporter) { f.statuses, f.labelled = observedStatuses(wl, "Healthy", ""), target.Count{} })
 	w.verdict("Healthy", "", "")
 	w.delivery.set(target.DeliveryProgress{})
 	w.clock = w.clock.Add(statusInterval)

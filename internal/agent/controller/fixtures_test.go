@@ -34,6 +34,7 @@ type fakeReporter struct {
 	deletionsErr         error
 	deletionChecks       int
 	statuses             []target.ResourceStatus // replaces state, message and reason
+	labelled             target.Count            // pods that belong to no resource
 	transitions          []target.HealthTransition
 	blockDeletionChecks  bool
 }
@@ -56,6 +57,18 @@ func (f *fakeReporter) ResourceStatuses(workload string) []target.ResourceStatus
 		out = append(out, target.ResourceStatus{Resource: r, State: f.state, Message: f.message, Health: "Healthy", Reason: f.reason})
 	}
 	return out
+}
+
+func (f *fakeReporter) PodCount(workload string) target.Count {
+	statuses := f.ResourceStatuses(workload)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	pods := f.labelled
+	for _, s := range statuses {
+		pods.Total += s.Pods.Total
+		pods.Healthy += s.Pods.Healthy
+	}
+	return pods
 }
 
 func (f *fakeReporter) BaseKindErrors() []string {

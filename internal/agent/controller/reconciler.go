@@ -27,6 +27,8 @@ import (
 type Reporter interface {
 	// ResourceStatuses returns the status of each resource of a workload, in the order of the list.
 	ResourceStatuses(workload string) []target.ResourceStatus
+	// PodCount returns the counts of the pods of a workload.
+	PodCount(workload string) target.Count
 	// BaseKindErrors returns the errors of the kinds that are watched for every workload.
 	BaseKindErrors() []string
 	// Health returns the verdict on a workload; an empty status while it has not been assessed.

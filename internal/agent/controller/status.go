@@ -97,7 +97,7 @@ func (r *Reconciler) status(wl *v1alpha1.ThreeportWorkload, progress target.Deli
 	setHealth(&status, wl.Status, v, r.now())
 	observed := r.reporter.ResourceStatuses(wl.Name)
 	status.Resources = resourceStatuses(observed, progress.Operations, storedResources(wl))
-	setCounts(&status, observed)
+	setCounts(&status, observed, r.reporter.PodCount(wl.Name))
 	status.Delivery = r.deliveryStatus(progress)
 	status.Delivery.Retried = retryAnnotation(wl)
 	durable, err := r.state.Durable()
@@ -164,14 +164,12 @@ func storedResources(wl *v1alpha1.ThreeportWorkload) map[target.Ref]v1alpha1.Res
 }
 
 // setCounts writes the numbers of resources and pods into a status.
-func setCounts(status *v1alpha1.ThreeportWorkloadStatus, observed []target.ResourceStatus) {
-	resources, pods := target.Count{Total: len(observed)}, target.Count{}
+func setCounts(status *v1alpha1.ThreeportWorkloadStatus, observed []target.ResourceStatus, pods target.Count) {
+	resources := target.Count{Total: len(observed)}
 	for _, s := range observed {
 		if s.Health == statusHealthy {
 			resources.Healthy++
 		}
-		pods.Total += s.Pods.Total
-		pods.Healthy += s.Pods.Healthy
 	}
 	status.ResourceCount, status.Ready = countOf(resources), fmt.Sprintf("%d/%d", resources.Healthy, resources.Total)
 	status.PodCount, status.PodsReady = countOf(pods), fmt.Sprintf("%d/%d", pods.Healthy, pods.Total)

@@ -3,6 +3,7 @@ package informers
 import (
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -123,6 +124,9 @@ func trimSlice(o *unstructured.Unstructured) *unstructured.Unstructured {
 // trimPod keeps the fields that health reads, and those of the reports about terminated containers and of the facts of a Pod.
 func trimPod(pod *corev1.Pod) *corev1.Pod {
 	out := &corev1.Pod{ObjectMeta: trimMeta(pod)}
+	if revision, ok := pod.Labels[appsv1.ControllerRevisionHashLabelKey]; ok {
+		metav1.SetMetaDataLabel(&out.ObjectMeta, appsv1.ControllerRevisionHashLabelKey, revision)
+	}
 	out.CreationTimestamp, out.DeletionGracePeriodSeconds = pod.CreationTimestamp, pod.DeletionGracePeriodSeconds
 	out.GenerateName, out.Finalizers = pod.GenerateName, firstOf(pod.Finalizers, maxFinalizers)
 	out.Spec.NodeName, out.Spec.RestartPolicy = pod.Spec.NodeName, pod.Spec.RestartPolicy

@@ -210,6 +210,9 @@ func (r *Reporter) ResourceStatuses(workload string) []target.ResourceStatus {
 	return r.assessor.ResourceStatuses(workload)
 }
 
+// PodCount returns the counts of the Pods of a workload: those of its resources, and those that belong to it by its label only.
+func (r *Reporter) PodCount(workload string) target.Count { return r.assessor.PodCount(workload) }
+
 // Health returns the verdict on a workload in words; empty while it is not known.
 func (r *Reporter) Health(workload string) (status, reason, message string) {
 	return r.assessor.Health(workload)

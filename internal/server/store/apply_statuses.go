@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"slices"
 
 	"github.com/threeport/threeport-agent/internal/threeport"
 )
@@ -60,19 +61,26 @@ func (a *applyTx) statusChange(w *workloadState, i *item) statusUpdate {
 	return v
 }
 
-// causeSince is when the reason became what it is: together with the status, or now. Only the reason identifies a cause, because
+// causeSince is when the cause became what it is: together with the status, or now. Only the reason identifies a cause, because
 // the text of the same cause has counts and messages that change.
 func (a *applyTx) causeSince(v statusUpdate) int64 {
 	switch {
 	case v.Reason == "":
 		return 0
-	case v.Reason == v.reason:
+	case isSameCause(v.Reason, v.reason):
 		return v.causeSince
 	case v.changed:
 		return v.since
 	default:
 		return a.now
 	}
+}
+
+// crashLoop has the reasons of a container that fails again and again: while it waits for the next start, and while it runs.
+var crashLoop = []string{"CrashLoopBackOff", "Restarting", "OOMKilled"}
+
+func isSameCause(reason, before string) bool {
+	return reason == before || slices.Contains(crashLoop, reason) && slices.Contains(crashLoop, before)
 }
 
 func (a *applyTx) writeStatuses(ctx context.Context, updates []statusUpdate) error {

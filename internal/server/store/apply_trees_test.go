@@ -127,7 +127,9 @@ func TestApplyTrees_Counts_AreOfTheLastTree(t *testing.T) {
 		if got := show(); got != "none" {
 			t.Errorf("before the first tree the counts are %s, want none", got)
 		}
-		apply(t, s, "one", treeOf(w.workload, 1,
+		completed := node("Pod", "job-1", "shop", "Healthy", false)
+		completed.Reason = "Completed"
+		apply(t, s, "one", treeOf(w.workload, 1, completed,
 			node("Deployment", "web", "shop", "Down", true), node("Service", "web-service", "shop", "Healthy", true),
 			node("Namespace", "shop", "", "Healthy", true), node("ConfigMap", "rules", "audit", "Healthy", true),
 			node("Pod", "web-1", "shop", "Healthy", false), node("Pod", "web-2", "shop", "Down", false), node("ReplicaSet", "web-0", "other", "Down", false)))

@@ -12,8 +12,8 @@ const maxNamespaces = 10
 
 // treeCounts is what a list of workloads shows of a tree.
 type treeCounts struct {
-	listed, pods threeport.Count
-	namespaces   string // of the listed objects, as a JSON array
+	listed, pods threeport.Count // without completed Pods
+	namespaces   string          // of the listed objects, as a JSON array
 }
 
 // countTree counts the objects of a tree.
@@ -27,7 +27,7 @@ func countTree(objects []*storedObject) treeCounts {
 				namespaces = append(namespaces, namespace)
 			}
 		}
-		if o.Object.Group == "" && o.Object.Kind == "Pod" {
+		if o.Object.Group == "" && o.Object.Kind == "Pod" && !hasCompleted(o) {
 			addTo(&c.pods, o)
 		}
 	}
@@ -37,6 +37,9 @@ func countTree(objects []*storedObject) treeCounts {
 	c.namespaces = string(text)
 	return c
 }
+
+// hasCompleted reports whether a Pod has run to its end. It is not to be ready again.
+func hasCompleted(o *storedObject) bool { return o.Health == "Healthy" && o.Reason == "Completed" }
 
 func addTo(c *threeport.Count, o *storedObject) {
 	c.Total++
