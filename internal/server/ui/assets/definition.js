@@ -126,20 +126,15 @@ export class ObjectPanel {
     else this.#drawDefinition(definition);
   }
 
-  #drawDefinition({ operation, at, current }) {
+  // Of a deleted object, the last definition is shown.
+  #drawDefinition({ current, previous }) {
     const panel = this.#panels.definition;
-    if (operation === 'DELETED' && !current) {
-      this.#folded?.stop();
-      this.#folded = null;
-      fill(panel, h('p', { class: 'code-note' }, 'Deleted ', stamp(at), '. The tab Changes has the last definition.'));
-      return;
-    }
     if (!this.#folded) {
       const { kind, namespace, name } = this.#object.object;
       this.#folded = new Folded([kind, namespace, name].filter(Boolean).join('-'));
       fill(panel, this.#folded.element);
     }
-    this.#folded.show(yamlLines(current ?? null));
+    this.#folded.show(yamlLines(current ?? previous ?? null));
   }
 
   #noteOf(definition) {
@@ -163,7 +158,7 @@ function changes({ previous, current, changedAt }) {
 
 // versionText says when the spec changed, which is unknown if an earlier release received the change.
 function versionText({ operation, at, changedAt, previousAt }) {
-  if (operation === 'DELETED') return ['Deleted ', stamp(at)];
+  if (operation === 'DELETED') return ['Deleted ', stamp(at), ' · Last definition'];
   const changed = previousAt && ['Spec changed ', changedAt ? stamp(changedAt) : ['after ', stamp(previousAt)], ' · '];
   return [changed, 'Last report ', stamp(at)];
 }
@@ -174,7 +169,7 @@ function facts(o, past) {
   return [
     h('h2', { id: 'object-title' }, h('span', { class: 'kind' }, isolated(kind)), ' ', isolated(name)),
     h('div', { class: 'object-health' }, badge(o.health, { past: past || Boolean(o.gone) }), o.gone ? h('span', {}, goneWord(o) === 'deleted' ? 'deleted ' : `${goneWord(o)} since `, stamp(o.deleted ?? o.gone)) : o.since && h('span', {}, was ? ['since ', stamp(o.since)] : ['for ', sinceStamp(o.since)]),
-      o.state && o.state !== 'Present' && h('span', { class: 'tag' }, stateWord(o.state, past))),
+      o.state && o.state !== 'Present' && h('span', { class: 'tag' }, stateWord(o, past), o.absentSince && [' ', stamp(o.absentSince)])),
     (o.cause || o.reason) && h('p', { class: 'object-cause' }, was && 'Last reported cause: ', long(o.cause || o.reason, 400)),
     h('p', { class: 'object-where mono' }, version && [isolated([group, version].filter(Boolean).join('/')), ' · '], namespace && [isolated(namespace), ' · '], o.listed ? 'listed' : 'derived'),
     o.pod && podFacts(o.pod, past || Boolean(o.gone)),
@@ -188,7 +183,7 @@ const MISSING = {
 
 function whyUndefined(o, past) {
   if (o.gone && goneWord(o) !== 'deleted') return 'The ReplicaSet has no Pods. It may still exist.';
-  if (o.gone) return 'The object is deleted. Its definition was removed after its retention time.';
+  if (o.gone || o.absentSince) return 'The object is deleted. Its definition was removed after its retention time.';
   if (!o.listed) return `Created by a controller. Only its health${o.pod ? ', its node and its containers are' : ' is'} reported.`;
   if (o.state && o.state !== 'Present') return `No definition: ${(MISSING[o.state] ?? ['the object cannot be read', 'the object could not be read'])[Number(past)]}.`;
   return 'The definition has not been reported yet.';

@@ -236,7 +236,7 @@ const IDLE = { ScaledToZero: 'scaled to 0', NoNodeSelected: 'selects no node' };
 function stateOf(object, past) {
   const { gone, state, health, reason } = object;
   if (gone) return goneWord(object);
-  if (state && state !== 'Present') return stateWord(state, past);
+  if (state && state !== 'Present') return stateWord(object, past);
   return !past && health === 'Healthy' && Object.hasOwn(IDLE, reason) ? IDLE[reason] : '';
 }
 
@@ -265,6 +265,7 @@ const STATE_WORDS = {
 };
 
 /** stateWord describes why an object is not present, or was not. */
-export function stateWord(state, past) {
+export function stateWord({ state, absentSince }, past) {
+  if (absentSince) return past ? 'was deleted' : 'deleted';
   return STATE_WORDS[state]?.[Number(past)] ?? plain(clip(state, 60));
 }

@@ -9,7 +9,7 @@ import { Events, changeOf, notHealthySince } from './events.js';
 import { listAddress } from './home.js';
 import { Lifecycle } from './lifecycle.js';
 import { ObjectFilter } from './objectfilter.js';
-import { objectKey } from './objects.js';
+import { objectKey, withLastObjects } from './objects.js';
 import { retryNow, problemText, isTemporary, retry } from './retry.js';
 import { setParams, reload } from './router.js';
 import { problemState, skeleton } from './states.js';
@@ -125,7 +125,7 @@ export class WorkloadPage {
     const shown = this.#shown;
     const before = shown.detail?.workload.status;
     const first = !shown.detail || shown.failed;
-    shown.detail = { ...detail, objects: detail.objects ?? [] };
+    shown.detail = { ...detail, objects: withLastObjects(detail.objects ?? []) };
     shown.failed = false;
     shown.at = new Date().toISOString();
     if (first) this.#build();
