@@ -89,7 +89,7 @@ export class WorkloadPage {
     }, { signal });
     this.#live.addEventListener('reset', () => this.#load(), { signal });
     this.#live.addEventListener('open', () => { retryNow(); this.#load(); }, { signal });
-    zoneSwitch.addEventListener('change', () => shown.timeline?.redraw(), { signal });
+    zoneSwitch.addEventListener('change', () => this.#redraw(), { signal });
     const polling = setInterval(() => {
       if (!document.hidden && shown.detail && this.#live.state === 'live') shown.events.refresh();
     }, EVENT_INTERVAL);
@@ -192,6 +192,13 @@ export class WorkloadPage {
     announce(`${plain(`${object.object.kind} ${object.object.name}`)} is shown`);
     if (panel.element.getBoundingClientRect().top < tree.element.getBoundingClientRect().bottom) return; // the panel is beside the tree
     panel.element.scrollIntoView();
+  }
+
+  #redraw() {
+    if (!this.#shown.detail) return;
+    this.#drawVerdict();
+    this.#drawObjects();
+    this.#shown.timeline.redraw();
   }
 
   #drawVerdict() {
