@@ -23,6 +23,7 @@ export class ObjectPanel {
   #back;
   #object = null;
   #past = false;
+  #live = false;
   #of = null; // {key, path, stop, loading, again, definition, problem} of the current object
   #folded = null;
   #drawn = {}; // the definition that each tab shows
@@ -61,10 +62,11 @@ export class ObjectPanel {
 
   /**
    * show draws an object, or null, and reloads its definition if it may have changed. `past` is true for the last known object of
-   * an offline agent.
+   * an offline agent, `live` for a current one.
    */
-  show(object, { clusterUID, past, tab }) {
+  show(object, { clusterUID, past, live, tab }) {
     this.#past = past;
+    this.#live = live;
     const news = object !== this.#object;
     this.#object = object;
     const key = object && objectKey(object);
@@ -113,7 +115,7 @@ export class ObjectPanel {
 
   #draw() {
     const definition = this.#of.path ? this.#of.definition : null;
-    patch(this.#commands, this.#object && commandList(this.#object, definition));
+    patch(this.#commands, this.#object && commandList(this.#object, definition, this.#live && !this.#of.problem));
     patch(this.#note, this.#noteOf(definition));
     this.#frame.hidden = !definition;
     if (!definition) return;

@@ -88,6 +88,7 @@ export class WorkloadPage {
       if (keyOf(detail) === keyOf(shown)) this.#load();
     }, { signal });
     this.#live.addEventListener('reset', () => this.#load(), { signal });
+    this.#live.addEventListener('state', () => { if (shown.detail && !shown.failed) this.#drawObjects(); }, { signal });
     this.#live.addEventListener('open', () => { retryNow(); this.#load(); }, { signal });
     zoneSwitch.addEventListener('change', () => this.#redraw(), { signal });
     const polling = setInterval(() => {
@@ -146,6 +147,7 @@ export class WorkloadPage {
     if (shown.detail && !shown.failed && isTemporary(problem)) {
       shown.note.hidden = false;
       fill(shown.note, 'Showing data from ', stamp(shown.at), `. The current state could not be read: ${problemText(problem)}`);
+      this.#drawObjects();
       return;
     }
     shown.failed = true;
@@ -213,7 +215,7 @@ export class WorkloadPage {
     this.#shown.object = object ? objectKey(object) : '';
     const past = Boolean(workload.silent);
     tree.show(objects, this.#shown.object, past);
-    panel.show(object, { clusterUID: workload.clusterUID, past, tab });
+    panel.show(object, { clusterUID: workload.clusterUID, past, live: this.#live.state === 'live' && !past && this.#shown.note.hidden, tab });
     const present = objects.filter((o) => !o.gone);
     const listed = present.filter((o) => o.listed).length;
     treeNote.textContent = present.length ? `${count(listed)} listed, ${count(present.length - listed)} derived` : 'No objects have been reported yet.';
