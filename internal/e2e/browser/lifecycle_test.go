@@ -70,6 +70,25 @@ func TestTimeline_ListedObjects_CreationsAndDeletionsAreMarked(t *testing.T) {
 	expectAccessible(t, tab)
 }
 
+// A change of the spec is marked, and each mark of the timeline has its own symbol and colour.
+func TestTimeline_SpecChange_IsMarked(t *testing.T) {
+	now := time.Now()
+	api, instances := startAPI(t, neverOffline, Sample(now))
+	tab := openTab(t)
+	visit(t, tab, api.URL+pathOf(instances[Checkout])+"?last=15m", workloadShown+" && document.querySelectorAll('.lifecycle.specChanged line').length === 1")
+	until(t, tab, "[...document.querySelectorAll('.event .reason')].some((e) => e.innerText === 'SpecChanged')")
+	for _, dark := range []bool{false, true} {
+		emulate(t, tab, 1280, 900, Media{Dark: dark})
+		for _, of := range []string{"querySelector('use').getAttribute('href')", "outerHTML && getComputedStyle(e).color"} {
+			const symbols = "[...document.querySelectorAll('.legend .created .icon, .legend .specChanged .icon, .legend .deleted .icon')]"
+			if n := eval[int](t, tab, "new Set("+symbols+".map((e) => e."+of+")).size"); n != 3 {
+				t.Errorf("dark %t: the legend has %d different values of %s, want 3", dark, n, of)
+			}
+		}
+	}
+	expectAccessible(t, tab)
+}
+
 // The page shows one begin of the present cause, beside the start of the status if that is another time.
 func TestWorkloadPage_Since_IsStartOfReason(t *testing.T) {
 	now := time.Now()
