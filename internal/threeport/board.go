@@ -73,6 +73,8 @@ type Object struct {
 	Since *time.Time `json:"since,omitempty"`
 	// Created is when the cluster created it; none for an object without a definition.
 	Created *time.Time `json:"created,omitempty"`
+	// SpecChanged is when the API received the latest change of its spec; none if no change is known, and for a deleted object.
+	SpecChanged *time.Time `json:"specChanged,omitempty"`
 	// Deleted is when the API received its deletion; none for an object without a definition.
 	Deleted *time.Time `json:"deleted,omitempty"`
 	// Gone is when a tree first lacked it. It is deleted, unlisted, or a ReplicaSet without Pods.

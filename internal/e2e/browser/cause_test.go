@@ -43,6 +43,8 @@ func TestCause_ObjectAtFault_IsFirstAndWhole(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			tab := openTab(t)
 			emulate(t, tab, width, 844, Media{})
+			visit(t, tab, api.URL+"/", listShown)
+			eval[bool](t, tab, "localStorage.setItem('times', 'utc') ?? true") // the time in the cause stays as reported
 			for workload, root := range map[string]string{"web": fault, "earlier": old} {
 				row := fmt.Sprintf("[...document.querySelectorAll('.grid-list .row')].find((r) => r.querySelector('.open').innerText === %s)", quote(workload))
 				visit(t, tab, api.URL+"/", listShown+" && "+row)

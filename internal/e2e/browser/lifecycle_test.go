@@ -5,6 +5,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/chromedp"
+
 	"github.com/threeport/threeport-agent/internal/threeport"
 )
 
@@ -67,27 +70,79 @@ func TestTimeline_ListedObjects_CreationsAndDeletionsAreMarked(t *testing.T) {
 	expectAccessible(t, tab)
 }
 
-// The page shows since when the present reason holds, beside the start of the status.
-func TestWorkloadPage_CauseSince_IsStartOfReason(t *testing.T) {
+// A change of the spec is marked, and each mark of the timeline has its own symbol and colour.
+func TestTimeline_SpecChange_IsMarked(t *testing.T) {
+	now := time.Now()
+	api, instances := startAPI(t, neverOffline, Sample(now))
+	tab := openTab(t)
+	visit(t, tab, api.URL+pathOf(instances[Checkout])+"?last=15m", workloadShown+" && document.querySelectorAll('.lifecycle.specChanged line').length === 1")
+	until(t, tab, "[...document.querySelectorAll('.event .reason')].some((e) => e.innerText === 'SpecChanged')")
+	for _, dark := range []bool{false, true} {
+		emulate(t, tab, 1280, 900, Media{Dark: dark})
+		for _, of := range []string{"querySelector('use').getAttribute('href')", "outerHTML && getComputedStyle(e).color"} {
+			const symbols = "[...document.querySelectorAll('.legend .created .icon, .legend .specChanged .icon, .legend .deleted .icon')]"
+			if n := eval[int](t, tab, "new Set("+symbols+".map((e) => e."+of+")).size"); n != 3 {
+				t.Errorf("dark %t: the legend has %d different values of %s, want 3", dark, n, of)
+			}
+		}
+	}
+	expectAccessible(t, tab)
+}
+
+// The page shows one begin of the present cause, beside the start of the status if that is another time.
+func TestWorkloadPage_Since_IsStartOfReason(t *testing.T) {
 	now := time.Now()
 	cluster := newClusterWith("north", withStatus("web", status("Unhealthy", "ImagePullBackOff", "2 pods ImagePullBackOff → Deployment web", now, 20*time.Minute)))
 	api, instances := startAPI(t, neverOffline, Fleet{Clusters: []Cluster{cluster}})
 	tab := openTab(t)
-	const reason = "document.querySelector('.facts [data-key=Reason] dd')"
-	const start = "Date.parse(" + reason + ".querySelector('time').dateTime)"
-	visit(t, tab, api.URL+pathOf(instances["web"]), workloadShown+" && "+reason+".innerText.startsWith('ImagePullBackOff since ')")
-	first := eval[float64](t, tab, start)
-	if want := now.Add(-20 * time.Minute); time.UnixMilli(int64(first)).Sub(want).Abs() > time.Second {
-		t.Errorf("the reason of a new status holds since %s, want the time of the status: %s", time.UnixMilli(int64(first)), want)
+	const (
+		since  = "document.querySelector('.facts [data-key=Since] dd')"
+		reason = "document.querySelector('.facts [data-key=Reason] dd').innerText"
+		times  = "[..." + since + ".querySelectorAll('time')].map((time) => Date.parse(time.dateTime))"
+	)
+	visit(t, tab, api.URL+pathOf(instances["web"]), workloadShown+" && "+reason+" === 'ImagePullBackOff' && "+times+".length === 1")
+	start := eval[float64](t, tab, times+"[0]")
+	if want := now.Add(-20 * time.Minute); time.UnixMilli(int64(start)).Sub(want).Abs() > time.Second {
+		t.Errorf("the reason of a new status holds since %s, want the time of the status: %s", time.UnixMilli(int64(start)), want)
 	}
 	sendStatus(t, api, cluster.Agent, instances["web"], status("Unhealthy", "ImagePullBackOff", "1 pod ImagePullBackOff → Deployment web", now, 20*time.Minute))
 	until(t, tab, "document.querySelector('.cause-what').innerText === '1 pod ImagePullBackOff'")
-	if got := eval[float64](t, tab, start); got != first {
-		t.Errorf("with another count the reason holds since %s, want %s", time.UnixMilli(int64(got)), time.UnixMilli(int64(first)))
+	if got := eval[[]float64](t, tab, times); len(got) != 1 || got[0] != start {
+		t.Errorf("with another count the reason holds since %f, want %f", got, start)
 	}
 	sendStatus(t, api, cluster.Agent, instances["web"], status("Unhealthy", "CrashLoopBackOff", "1 pod CrashLoopBackOff → Deployment web", now, 20*time.Minute))
-	until(t, tab, reason+".innerText.startsWith('CrashLoopBackOff since ')")
-	if got := eval[float64](t, tab, start); time.UnixMilli(int64(got)).Sub(now) < -time.Minute {
-		t.Errorf("another reason holds since %s, want the time of its report", time.UnixMilli(int64(got)))
+	until(t, tab, reason+" === 'CrashLoopBackOff' && /^.+ \\(Unhealthy since .+\\)$/.test("+since+".innerText)")
+	got := eval[[]float64](t, tab, times)
+	if len(got) != 2 || time.UnixMilli(int64(got[0])).Sub(now) < -time.Minute || got[1] != start {
+		t.Errorf("another reason holds since %f, want the time of its report, and %f of the status", got, start)
 	}
+	sendStatus(t, api, cluster.Agent, instances["web"], status("Healthy", "", "", now, time.Minute))
+	until(t, tab, "document.querySelector('.status-word').innerText.startsWith('Healthy for ') && "+times+".length === 1")
+}
+
+// The time in a cause is in the zone of all other times.
+func TestCause_Time_IsInZone(t *testing.T) {
+	now := time.Now()
+	const minute = "2026-01-31T23:42Z"
+	w := withStatus("web", status("Down", "ImagePullBackOff", "2 pods ImagePullBackOff, since "+minute+" → Deployment web", now, 20*time.Minute))
+	w.addListed(object("apps", "Deployment", "web"), "Down", "ImagePullBackOff", "2 pods ImagePullBackOff, since "+minute)
+	api, instances := startAPI(t, neverOffline, Fleet{Clusters: []Cluster{newClusterWith("north", w)}})
+	tab := openTab(t)
+	if _, err := chromedp.Call(tab.ctx, emulation.SetTimezoneOverride, emulation.SetTimezoneOverrideParams{TimezoneID: "Pacific/Kiritimati"}); err != nil {
+		t.Fatal(err)
+	}
+	expect := func(path, shown, text string) {
+		t.Helper()
+		visit(t, tab, api.URL+path, shown)
+		local := "/^2 pods ImagePullBackOff, since 1 Feb( 2026)?, 13:42$/.test(" + text + ")"
+		until(t, tab, local)
+		click(t, tab, "#utc")
+		until(t, tab, text+" === '2 pods ImagePullBackOff, since "+minute+"'")
+		click(t, tab, "#utc")
+		until(t, tab, local)
+	}
+	expect("/", listShown, "document.querySelector('.fault').innerText")
+	expect(pathOf(instances["web"]), workloadShown, "document.querySelector('.cause-what').innerText")
+	expect(pathOf(instances["web"]), workloadShown, "document.querySelector('.object-cause').innerText")
+	expect(pathOf(instances["web"]), workloadShown, "document.querySelector('.node').title.replace('Deployment shop/web ', '')")
 }

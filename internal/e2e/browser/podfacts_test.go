@@ -179,3 +179,24 @@ func TestWorkloadPage_RolloutUndo_OnlyOfFailedRollout(t *testing.T) {
 		}
 	}
 }
+
+// Without current data, no command that changes the cluster is shown.
+func TestWorkloadPage_RolloutUndo_OnlyOfCurrentData(t *testing.T) {
+	api, instances := startAPI(t, neverOffline, Sample(time.Now()))
+	proxy := newFaultProxy(t, api)
+	tab := openTab(t)
+	tab.Ignore(isNetworkError)
+	const (
+		history = "kubectl rollout history -n shop deployment/checkout"
+		undo    = "kubectl rollout undo -n shop deployment/checkout"
+	)
+	visit(t, tab, proxy.URL+pathOf(instances[Checkout]), workloadShown)
+	expectCommands(t, tab, history, undo)
+	proxy.setFault(failWith503())
+	proxy.CloseClientConnections()
+	until(t, tab, "document.querySelector('#live').dataset.state === 'lost'")
+	expectCommands(t, tab, history)
+	proxy.setFault(nil)
+	until(t, tab, "document.querySelector('#live').dataset.state === 'live'")
+	expectCommands(t, tab, history, undo)
+}

@@ -105,6 +105,7 @@ func TestWorkloadPage_NotHealthySince_IsFirstTransitionFromHealthy(t *testing.T)
 			t.Errorf("time %d is %s, want %s", i, time.UnixMilli(int64(at)), want)
 		}
 	}
+	until(t, tab, "/^Down · not Healthy for 27 min$/.test(document.querySelector('.status-word').innerText)")
 	visit(t, tab, api.URL+pathOf(instances["ledger"]), "document.querySelector('.event-list, .happened .code-note')?.innerText && "+fact)
 	if text := eval[string](t, tab, fact+".innerText"); strings.Contains(text, "not Healthy") {
 		t.Errorf("a workload without Events shows %q", text)

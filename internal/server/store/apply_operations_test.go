@@ -172,6 +172,41 @@ func TestApplyOperations_CreationTime_OutlivesTheObject(t *testing.T) {
 	})
 }
 
+// The first definition and the deletion are no changes of the spec. A change of the status leaves its time.
+func TestApplyOperations_SpecChange_HasTime(t *testing.T) {
+	forEachDatabase(t, func(t *testing.T, s *Store) {
+		t.Helper()
+		w := newWorld(t, s)
+		apply(t, s, "one", treeOf(w.workload, 1, nodeOf("a", "a", "Healthy")))
+		var last *time.Time
+		for i, step := range []struct {
+			reason, operation, definition string
+			known, moves                  bool
+		}{
+			{"the first definition", threeport.OperationAdded, `{"spec": 1, "status": 1}`, false, false},
+			{"another status", threeport.OperationModified, `{"spec": 1, "status": 2}`, false, false},
+			{"another spec", threeport.OperationModified, `{"spec": 2, "status": 2}`, true, true},
+			{"another status after it", threeport.OperationModified, `{"spec": 2, "status": 3}`, true, false},
+			{"one more spec", threeport.OperationModified, `{"spec": 3, "status": 3}`, true, true},
+			{"the deletion", threeport.OperationDeleted, "", false, false},
+		} {
+			r := operationOf(w.workload, w.resource, "a", step.operation, int64(i+1))
+			if r.Operation.Definition = nil; step.definition != "" {
+				r.Operation.Definition = json.RawMessage(step.definition)
+			}
+			apply(t, s, "one", r)
+			got := readDetail(t, s, w.workload).Objects[0].SpecChanged
+			if (got != nil) != step.known {
+				t.Errorf("after %s the spec changed at %v, want a time: %t", step.reason, got, step.known)
+			}
+			if got != nil && last != nil && got.After(*last) != step.moves {
+				t.Errorf("after %s the spec changed at %v, before at %v, want a later time: %t", step.reason, got, last, step.moves)
+			}
+			last = got
+		}
+	})
+}
+
 func TestApplyOperations_Deletion_SetsGoneAt(t *testing.T) {
 	forEachDatabase(t, func(t *testing.T, s *Store) {
 		t.Helper()

@@ -18,7 +18,8 @@ var workloadQuery = "SELECT " + workloadColumns(maxMessage) + " FROM " + workloa
 
 const (
 	objectColumns = "SELECT o.key, o.apigroup, o.apiversion, o.kind, o.namespace, o.name, o.uid, o.owner, o.listed, o.resourceinstanceid, " +
-		"o.state, o.health, o.reason, o.cause, o.pod, o.since, o.goneat, d.created, d.goneat, d.uid IS NOT NULL " +
+		"o.state, o.health, o.reason, o.cause, o.pod, o.since, o.goneat, d.created, d.goneat, " +
+		"CASE WHEN d.goneat IS NULL AND d.previousat IS NOT NULL THEN d.changedat END, d.uid IS NOT NULL " +
 		"FROM objects o LEFT JOIN definitions d ON d.clusteruid = o.clusteruid AND d.uid = o.uid WHERE o.type = ? AND o.id = ? "
 	presentQuery = objectColumns + "AND o.goneat IS NULL AND o.key > ? ORDER BY o.key LIMIT ?"
 	deletedQuery = objectColumns + "AND (o.goneat, o.key) < (?, ?) ORDER BY o.goneat DESC, o.key DESC LIMIT ?"
@@ -118,16 +119,16 @@ func (s *Store) workloadRow(ctx context.Context, instance threeport.Instance) (*
 
 func scanObject(scan scanner) (object threeport.Object, key string, err error) {
 	var (
-		resource, since          int64
-		goneAt, created, deleted sql.NullInt64
-		ref                      = &object.Object
-		pod                      string
+		resource, since                   int64
+		goneAt, created, changed, deleted sql.NullInt64
+		ref                               = &object.Object
+		pod                               string
 	)
 	err = scan(&key, &ref.Group, &ref.Version, &ref.Kind, &ref.Namespace, &ref.Name, &ref.UID, &object.Owner, &object.Listed, &resource,
-		&object.State, &object.Health, &object.Reason, &object.Cause, &pod, &since, &goneAt, &created, &deleted, &object.Defined)
+		&object.State, &object.Health, &object.Reason, &object.Cause, &pod, &since, &goneAt, &created, &deleted, &changed, &object.Defined)
 	object.ResourceInstanceID = threeport.ID(resource)
 	object.Since, object.Gone = optionalTime(nonZeroTime(since)), optionalTime(goneAt)
-	object.Created, object.Deleted = optionalTime(created), optionalTime(deleted)
+	object.Created, object.SpecChanged, object.Deleted = optionalTime(created), optionalTime(changed), optionalTime(deleted)
 	if err == nil && pod != "" {
 		err = json.Unmarshal([]byte(pod), &object.Pod)
 	}

@@ -7,9 +7,12 @@ import { plain } from './text.js';
 
 const MESSAGE_TIME = 2000; // how long a button says that it has copied, in milliseconds
 
-/** commandList shows the commands for an object, or null. `definition` is null if it is not known. */
-export function commandList(object, definition) {
-  const commands = commandsOf(object, definition);
+/**
+ * commandList shows the commands for an object, or null. `definition` is null if it is not known. Commands that change the cluster
+ * are shown only if `live` is true: the object may have changed since.
+ */
+export function commandList(object, definition, live) {
+  const commands = commandsOf(object, definition, live);
   if (!commands.length) return null;
   return h('section', { class: 'commands', 'aria-labelledby': 'commands-title' },
     h('h3', { id: 'commands-title' }, 'Commands'),
@@ -31,7 +34,7 @@ async function copy({ currentTarget: button }) {
 }
 
 // commandsOf returns a purpose and a command for each thing that can be done with an object.
-function commandsOf(o, definition) {
+function commandsOf(o, definition, live) {
   const { group, kind, namespace, name } = o.object;
   if (o.gone || (o.state && o.state !== 'Present') || [kind, namespace, name].some(isOption)) return [];
   const resource = plain(group ? `${kind}.${group}` : kind).toLowerCase();
@@ -40,7 +43,7 @@ function commandsOf(o, definition) {
   return [
     ...(isPod ? logs(o, inNamespace) : []),
     ...(isPod || !o.listed ? [['Describe', line('kubectl', 'describe', resource, ...inNamespace, name)]] : []),
-    ...(rolloutFails(o, definition) ? rollout(kind, inNamespace, name) : []),
+    ...(rolloutFails(o, definition) ? rollout(kind, inNamespace, name, live) : []),
   ];
 }
 
@@ -59,12 +62,12 @@ function hasLogs({ type, state, lastExit }) {
   return state === 'Running' || (state === 'Terminated' && !(type === 'init' && lastExit?.code === 0));
 }
 
-function rollout(kind, inNamespace, name) {
+function rollout(kind, inNamespace, name, live) {
   const target = `${kind.toLowerCase()}/${name}`;
   return [
     ['Revisions', line('kubectl', 'rollout', 'history', ...inNamespace, target)],
-    ['Return to the previous revision', line('kubectl', 'rollout', 'undo', ...inNamespace, target)],
-  ];
+    live && ['Return to the previous revision', line('kubectl', 'rollout', 'undo', ...inNamespace, target)],
+  ].filter(Boolean);
 }
 
 // isOption is true for a name that kubectl would take for an option. Kubernetes has no such names.

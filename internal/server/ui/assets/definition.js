@@ -11,7 +11,7 @@ import { retryNow, problemText, retry } from './retry.js';
 import { retryButton, skeleton } from './states.js';
 import { badge } from './status.js';
 import { long, isolated } from './text.js';
-import { sinceStamp, stamp } from './time.js';
+import { inZone, sinceStamp, stamp } from './time.js';
 import { stateWord } from './tree.js';
 import { yamlLines } from './yaml.js';
 
@@ -23,6 +23,7 @@ export class ObjectPanel {
   #back;
   #object = null;
   #past = false;
+  #live = false;
   #of = null; // {key, path, stop, loading, again, definition, problem} of the current object
   #folded = null;
   #drawn = {}; // the definition that each tab shows
@@ -61,10 +62,11 @@ export class ObjectPanel {
 
   /**
    * show draws an object, or null, and reloads its definition if it may have changed. `past` is true for the last known object of
-   * an offline agent.
+   * an offline agent, `live` for a current one.
    */
-  show(object, { clusterUID, past, tab }) {
+  show(object, { clusterUID, past, live, tab }) {
     this.#past = past;
+    this.#live = live;
     const news = object !== this.#object;
     this.#object = object;
     const key = object && objectKey(object);
@@ -113,7 +115,7 @@ export class ObjectPanel {
 
   #draw() {
     const definition = this.#of.path ? this.#of.definition : null;
-    patch(this.#commands, this.#object && commandList(this.#object, definition));
+    patch(this.#commands, this.#object && commandList(this.#object, definition, this.#live && !this.#of.problem));
     patch(this.#note, this.#noteOf(definition));
     this.#frame.hidden = !definition;
     if (!definition) return;
@@ -126,20 +128,15 @@ export class ObjectPanel {
     else this.#drawDefinition(definition);
   }
 
-  #drawDefinition({ operation, at, current }) {
+  // Of a deleted object, the last definition is shown.
+  #drawDefinition({ current, previous }) {
     const panel = this.#panels.definition;
-    if (operation === 'DELETED' && !current) {
-      this.#folded?.stop();
-      this.#folded = null;
-      fill(panel, h('p', { class: 'code-note' }, 'Deleted ', stamp(at), '. The tab Changes has the last definition.'));
-      return;
-    }
     if (!this.#folded) {
       const { kind, namespace, name } = this.#object.object;
       this.#folded = new Folded([kind, namespace, name].filter(Boolean).join('-'));
       fill(panel, this.#folded.element);
     }
-    this.#folded.show(yamlLines(current ?? null));
+    this.#folded.show(yamlLines(current ?? previous ?? null));
   }
 
   #noteOf(definition) {
@@ -163,7 +160,7 @@ function changes({ previous, current, changedAt }) {
 
 // versionText says when the spec changed, which is unknown if an earlier release received the change.
 function versionText({ operation, at, changedAt, previousAt }) {
-  if (operation === 'DELETED') return ['Deleted ', stamp(at)];
+  if (operation === 'DELETED') return ['Deleted ', stamp(at), ' · Last definition'];
   const changed = previousAt && ['Spec changed ', changedAt ? stamp(changedAt) : ['after ', stamp(previousAt)], ' · '];
   return [changed, 'Last report ', stamp(at)];
 }
@@ -174,8 +171,8 @@ function facts(o, past) {
   return [
     h('h2', { id: 'object-title' }, h('span', { class: 'kind' }, isolated(kind)), ' ', isolated(name)),
     h('div', { class: 'object-health' }, badge(o.health, { past: past || Boolean(o.gone) }), o.gone ? h('span', {}, goneWord(o) === 'deleted' ? 'deleted ' : `${goneWord(o)} since `, stamp(o.deleted ?? o.gone)) : o.since && h('span', {}, was ? ['since ', stamp(o.since)] : ['for ', sinceStamp(o.since)]),
-      o.state && o.state !== 'Present' && h('span', { class: 'tag' }, stateWord(o.state, past))),
-    (o.cause || o.reason) && h('p', { class: 'object-cause' }, was && 'Last reported cause: ', long(o.cause || o.reason, 400)),
+      o.state && o.state !== 'Present' && h('span', { class: 'tag' }, stateWord(o, past), o.absentSince && [' ', stamp(o.absentSince)])),
+    (o.cause || o.reason) && h('p', { class: 'object-cause' }, was && 'Last reported cause: ', long(inZone(o.cause) || o.reason, 400)),
     h('p', { class: 'object-where mono' }, version && [isolated([group, version].filter(Boolean).join('/')), ' · '], namespace && [isolated(namespace), ' · '], o.listed ? 'listed' : 'derived'),
     o.pod && podFacts(o.pod, past || Boolean(o.gone)),
   ];
@@ -188,7 +185,7 @@ const MISSING = {
 
 function whyUndefined(o, past) {
   if (o.gone && goneWord(o) !== 'deleted') return 'The ReplicaSet has no Pods. It may still exist.';
-  if (o.gone) return 'The object is deleted. Its definition was removed after its retention time.';
+  if (o.gone || o.absentSince) return 'The object is deleted. Its definition was removed after its retention time.';
   if (!o.listed) return `Created by a controller. Only its health${o.pod ? ', its node and its containers are' : ' is'} reported.`;
   if (o.state && o.state !== 'Present') return `No definition: ${(MISSING[o.state] ?? ['the object cannot be read', 'the object could not be read'])[Number(past)]}.`;
   return 'The definition has not been reported yet.';

@@ -213,7 +213,7 @@ function fillRow({ parts }, item) {
   const since = sinceOf(item);
   if (since) {
     parts.since.dateTime = since;
-    parts.since.title = exactTime(since);
+    parts.since.title = `${status} since ${exactTime(since)}`;
   } else {
     parts.since.removeAttribute('datetime');
     parts.since.title = 'unknown';

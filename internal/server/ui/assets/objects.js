@@ -10,8 +10,12 @@ const MAX_DEPTH = 50; // owners above an object; real ones have five
 export const GROUP_PAGE = 100; // objects that an opened group shows at a time
 
 /** objectKey identifies an object. An object that does not exist has no UID. */
-export function objectKey({ object }) {
-  return object.uid || [object.group, object.kind, object.namespace, object.name].join('/');
+export function objectKey(o) {
+  return o.object.uid || nameKey(o);
+}
+
+function nameKey({ object: { group, kind, namespace, name } }) {
+  return [group, kind, namespace, name].join('/');
 }
 
 /**
@@ -19,6 +23,29 @@ export function objectKey({ object }) {
  */
 export function goneWord({ object: { group, kind }, listed }) {
   return group === 'apps' && kind === 'ReplicaSet' && !listed ? 'unused' : 'deleted';
+}
+
+/**
+ * withLastObjects has each listed resource once. A listed resource that does not exist has no UID, and its deleted object is
+ * another item. The latest such object gives its UID, definition and times, so links to it stay valid. Earlier objects of the same
+ * name remain items. A resource that did not exist, and does now, was no object.
+ */
+export function withLastObjects(objects) {
+  const latest = new Map();
+  for (const o of objects) {
+    if (!o.gone || !o.listed || !o.object.uid) continue;
+    const name = nameKey(o);
+    if (!(Date.parse(latest.get(name)?.gone) >= Date.parse(o.gone))) latest.set(name, o);
+  }
+  const merged = new Set();
+  const out = objects.map((o) => {
+    const last = o.listed && !o.gone && !o.object.uid && latest.get(nameKey(o));
+    if (!last) return o;
+    merged.add(last);
+    const { created, deleted, gone, defined } = last;
+    return { ...o, object: last.object, created, deleted, defined, ...(o.state === 'Absent' && { absentSince: deleted ?? gone }) };
+  });
+  return out.filter((o) => !merged.has(o) && (o.object.uid || !o.gone));
 }
 
 /** kindsOf writes a number of objects of a kind, such as 2 deleted Pods; `past`: 2 Pods were Healthy. */

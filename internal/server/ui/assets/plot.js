@@ -129,14 +129,17 @@ function merge(span, events) {
   return [...near].map(([place, those]) => ({ place, x: span.x((place + 0.5) * each), those }));
 }
 
-/** drawLifecycle draws the creations and deletions of objects as lines across all rows, and adds them to `marks`. */
+const LIFECYCLE = ['deleted', 'specChanged', 'created']; // the first of merged ones is drawn
+
+/** drawLifecycle draws creations, changes and deletions of objects as lines across all rows, and adds them to `marks`. */
 export function drawLifecycle(span, events, height, marks) {
   return s('g', {}, merge(span, events.filter(({ lifecycle }) => lifecycle)).map(({ place, x, those }) => {
     const at = `${place}/lifecycle`;
     marks.set(at, those);
-    const deleted = those.some(({ lifecycle }) => lifecycle === 'deleted');
-    return s('g', { class: deleted ? 'point lifecycle deleted' : 'point lifecycle', 'data-point': at },
-      s('rect', { class: 'target', x: x - 6, y: 0, width: 12, height: BAND }), s('line', { x1: x, x2: x, y1: 0, y2: height - AXIS }));
+    const name = LIFECYCLE.find((each) => those.some(({ lifecycle }) => lifecycle === each));
+    return s('g', { class: `point lifecycle ${name}`, 'data-point': at },
+      s('rect', { class: 'target', x: x - 6, y: 0, width: 12, height: BAND }), s('line', { x1: x, x2: x, y1: 0, y2: height - AXIS }),
+      s('use', { href: `#i-${name}`, x: x - 5, y: height - AXIS - 6, width: 10, height: 10 }));
   }));
 }
 
@@ -177,7 +180,7 @@ function hatch() {
 export function legend() {
   return h('ul', { class: 'legend', 'aria-hidden': 'true' },
     h('li', {}, icon('normal'), 'Normal'), h('li', { class: 'warning' }, icon('warning'), 'Warning'),
-    h('li', {}, h('span', { class: 'swatch-tail' }), 'repeated since'), h('li', {}, h('span', { class: 'swatch-created' }), 'object created'),
-    h('li', {}, h('span', { class: 'swatch-created swatch-deleted' }), 'object deleted'), h('li', {}, h('span', { class: 'swatch-gap' }), 'Events were dropped'),
+    h('li', {}, h('span', { class: 'swatch-tail' }), 'repeated since'), h('li', { class: 'created' }, icon('created'), 'object created'),
+    h('li', { class: 'specChanged' }, icon('specChanged'), 'spec changed'), h('li', { class: 'deleted' }, icon('deleted'), 'object deleted'), h('li', {}, h('span', { class: 'swatch-gap' }), 'Events were dropped'),
     h('li', { class: 'hint' }, 'Drag to move; Ctrl and wheel, or pinch, to zoom'));
 }

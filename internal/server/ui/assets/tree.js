@@ -5,6 +5,7 @@ import { NODE, across, down, edge } from './layout.js';
 import { GROUP_PAGE, buildTree, goneWord, groupSiblings, kindsOf, size } from './objects.js';
 import { known } from './status.js';
 import { clip, count, many, middle, plain, isolated } from './text.js';
+import { inZone } from './time.js';
 
 const NARROW = 620; // below this width a tree from left to right does not fit, in pixels
 
@@ -210,7 +211,7 @@ function drawObject({ object: o, children }, past) {
   const health = statusOf({ object: o });
   const verdict = past ? `was ${health}` : health;
   const state = stateOf(o, past) || (past ? verdict : '');
-  const why = o.cause || o.reason;
+  const why = inZone(o.cause) || o.reason;
   const cause = past && why ? `Last reported cause: ${why}` : why;
   return {
     class: o.listed ? 'listed' : '', 'data-status': health,
@@ -236,7 +237,7 @@ const IDLE = { ScaledToZero: 'scaled to 0', NoNodeSelected: 'selects no node' };
 function stateOf(object, past) {
   const { gone, state, health, reason } = object;
   if (gone) return goneWord(object);
-  if (state && state !== 'Present') return stateWord(state, past);
+  if (state && state !== 'Present') return stateWord(object, past);
   return !past && health === 'Healthy' && Object.hasOwn(IDLE, reason) ? IDLE[reason] : '';
 }
 
@@ -265,6 +266,7 @@ const STATE_WORDS = {
 };
 
 /** stateWord describes why an object is not present, or was not. */
-export function stateWord(state, past) {
+export function stateWord({ state, absentSince }, past) {
+  if (absentSince) return past ? 'was deleted' : 'deleted';
   return STATE_WORDS[state]?.[Number(past)] ?? plain(clip(state, 60));
 }

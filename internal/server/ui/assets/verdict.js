@@ -13,7 +13,8 @@ export function verdict(workload, began = '') {
     h('div', { class: 'verdict-name' },
       h('h1', { id: 'name' }, isolated(workload.name || `${typeName(workload.type)} ${workload.id}`)),
       workload.type === 'HelmWorkloadInstance' && h('span', { class: 'tag' }, 'Helm')),
-    h('div', { class: 'verdict-status' }, icon(status, 'large'), h('p', { class: 'status-word' }, status, since && h('span', { class: 'for' }, ' for ', sinceStamp(since)))),
+    h('div', { class: 'verdict-status' }, icon(status, 'large'), h('p', { class: 'status-word' }, status,
+      since && h('span', { class: 'for' }, began ? ' · not Healthy for ' : ' for ', sinceStamp(began || since)))),
     cause(workload),
     facts(workload, began),
     notices(workload));
@@ -59,12 +60,25 @@ function facts(workload, began) {
   const fact = (name, ...value) => h('div', { 'data-key': name }, h('dt', {}, name), h('dd', {}, ...value));
   return h('dl', { class: 'facts' },
     workload.silent && fact('Unknown since', workload.heardAt ? stamp(workload.heardAt) : 'unknown'),
-    (!workload.silent || workload.said) && fact(workload.silent ? `Was ${known(workload.said)} since` : 'Since', workload.since ? stamp(workload.since) : 'unknown', began && [' (not Healthy since ', stamp(began), ')']),
-    workload.reason && fact(workload.silent ? 'Last reason' : 'Reason', isolated(workload.reason), workload.causeSince && [' since ', stamp(workload.causeSince)]),
+    workload.silent && workload.said && fact(`Was ${known(workload.said)} since`, workload.since ? stamp(workload.since) : 'unknown'),
+    !workload.silent && fact('Since', ...begins(workload, began)),
+    workload.reason && fact(workload.silent ? 'Last reason' : 'Reason', isolated(workload.reason)),
     fact('Cluster', workload.clusterName || workload.clusterUID ? isolated(workload.clusterName || workload.clusterUID) : 'unknown'),
     fact('Report delay', delay(workload)),
     workload.heardAt && fact('Last report', sinceStamp(workload.heardAt, ' ago')),
     fact(typeName(workload.type), h('span', { class: 'mono' }, workload.id)));
+}
+
+const SAME = 60_000; // times that differ by less are one begin, in milliseconds: an Event of a change and its report have two clocks
+
+// begins is since when the present cause holds, followed by when the workload was last Healthy, or else the start of its status, if
+// that is another time.
+function begins({ status, since, causeSince }, began) {
+  if (!since) return ['unknown'];
+  const cause = known(status) === 'Healthy' ? since : causeSince ?? since;
+  const start = began || since;
+  if (Math.abs(Date.parse(cause) - Date.parse(start)) < SAME) return [stamp(cause)];
+  return [stamp(cause), ` (${began ? 'not Healthy' : known(status)} since `, stamp(start), ')'];
 }
 
 function delay(workload) {

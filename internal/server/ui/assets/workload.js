@@ -9,7 +9,7 @@ import { Events, changeOf, notHealthySince } from './events.js';
 import { listAddress } from './home.js';
 import { Lifecycle } from './lifecycle.js';
 import { ObjectFilter } from './objectfilter.js';
-import { objectKey } from './objects.js';
+import { objectKey, withLastObjects } from './objects.js';
 import { retryNow, problemText, isTemporary, retry } from './retry.js';
 import { setParams, reload } from './router.js';
 import { problemState, skeleton } from './states.js';
@@ -88,8 +88,9 @@ export class WorkloadPage {
       if (keyOf(detail) === keyOf(shown)) this.#load();
     }, { signal });
     this.#live.addEventListener('reset', () => this.#load(), { signal });
+    this.#live.addEventListener('state', () => { if (shown.detail && !shown.failed) this.#drawObjects(); }, { signal });
     this.#live.addEventListener('open', () => { retryNow(); this.#load(); }, { signal });
-    zoneSwitch.addEventListener('change', () => shown.timeline?.redraw(), { signal });
+    zoneSwitch.addEventListener('change', () => this.#redraw(), { signal });
     const polling = setInterval(() => {
       if (!document.hidden && shown.detail && this.#live.state === 'live') shown.events.refresh();
     }, EVENT_INTERVAL);
@@ -125,7 +126,7 @@ export class WorkloadPage {
     const shown = this.#shown;
     const before = shown.detail?.workload.status;
     const first = !shown.detail || shown.failed;
-    shown.detail = { ...detail, objects: detail.objects ?? [] };
+    shown.detail = { ...detail, objects: withLastObjects(detail.objects ?? []) };
     shown.failed = false;
     shown.at = new Date().toISOString();
     if (first) this.#build();
@@ -146,6 +147,7 @@ export class WorkloadPage {
     if (shown.detail && !shown.failed && isTemporary(problem)) {
       shown.note.hidden = false;
       fill(shown.note, 'Showing data from ', stamp(shown.at), `. The current state could not be read: ${problemText(problem)}`);
+      this.#drawObjects();
       return;
     }
     shown.failed = true;
@@ -194,6 +196,13 @@ export class WorkloadPage {
     panel.element.scrollIntoView();
   }
 
+  #redraw() {
+    if (!this.#shown.detail) return;
+    this.#drawVerdict();
+    this.#drawObjects();
+    this.#shown.timeline.redraw();
+  }
+
   #drawVerdict() {
     const { detail: { workload }, events, top } = this.#shown;
     patch(top, verdict(workload, notHealthySince(events.items, workload.status)));
@@ -206,7 +215,7 @@ export class WorkloadPage {
     this.#shown.object = object ? objectKey(object) : '';
     const past = Boolean(workload.silent);
     tree.show(objects, this.#shown.object, past);
-    panel.show(object, { clusterUID: workload.clusterUID, past, tab });
+    panel.show(object, { clusterUID: workload.clusterUID, past, live: this.#live.state === 'live' && !past && this.#shown.note.hidden, tab });
     const present = objects.filter((o) => !o.gone);
     const listed = present.filter((o) => o.listed).length;
     treeNote.textContent = present.length ? `${count(listed)} listed, ${count(present.length - listed)} derived` : 'No objects have been reported yet.';
