@@ -10,6 +10,7 @@ import (
 
 	"github.com/threeport/threeport-agent/api/v1alpha1"
 	"github.com/threeport/threeport-agent/internal/health"
+	"github.com/threeport/threeport-agent/internal/kubectl/wrap"
 )
 
 // fieldIndent is the width of the column of field names in the details of a workload.
@@ -32,7 +33,7 @@ func (s *workloadStatus) writeDetails(out io.Writer, p palette, now time.Time, o
 		field("REASON", cell{text: s.Reason})
 	}
 	name := "CAUSE"
-	for _, line := range wrap(s.Message, width-fieldIndent) {
+	for _, line := range wrap.Lines(s.Message, width-fieldIndent) {
 		field(name, cell{text: line})
 		name = ""
 	}

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 	"time"
 	"unicode"
@@ -13,6 +12,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/duration"
 	"sigs.k8s.io/yaml"
+
+	"github.com/threeport/threeport-agent/internal/kubectl/wrap"
 )
 
 // oneLine makes a text one line, and replaces control characters that could steer a terminal.
@@ -116,7 +117,7 @@ func (t *table) write(out io.Writer, p palette, indent string, width int) error 
 				pad = strings.Repeat(" ", widths[i]-utf8.RuneCountInString(c.text)+2)
 			}
 			if width > 0 {
-				c.text = shorten(c.text, left)
+				c.text = wrap.Shorten(c.text, left)
 				left -= utf8.RuneCountInString(c.text)
 				pad = pad[:min(len(pad), left)]
 				left -= len(pad)
@@ -125,7 +126,7 @@ func (t *table) write(out io.Writer, p palette, indent string, width int) error 
 		}
 		text.WriteByte('\n')
 		margin := indent + "  "
-		for _, line := range wrapTo(below.text, width-utf8.RuneCountInString(margin), maxWrapped) {
+		for _, line := range wrap.AtMost(below.text, width-utf8.RuneCountInString(margin), maxWrapped) {
 			text.WriteString(margin + p.paint(below.style, line) + "\n")
 		}
 	}
@@ -151,54 +152,6 @@ func blank(cells []cell) bool {
 		}
 	}
 	return true
-}
-
-// shorten cuts a text to a number of characters, and marks the cut.
-func shorten(text string, most int) string {
-	runes := []rune(text)
-	if len(runes) <= most {
-		return text
-	}
-	if most < 1 {
-		return ""
-	}
-	return string(runes[:most-1]) + "…"
-}
-
-// wrap breaks a text at its spaces into lines of at most width characters, except for longer words. It does not break the
-// text if width is not positive. An empty text has no lines.
-func wrap(text string, width int) []string {
-	if width <= 0 && text != "" {
-		return []string{text}
-	}
-	var lines []string
-	length := 0
-	for word := range strings.FieldsSeq(text) {
-		n := utf8.RuneCountInString(word)
-		if last := len(lines) - 1; last >= 0 && length+1+n <= width {
-			lines[last] += " " + word
-			length += 1 + n
-			continue
-		}
-		lines = append(lines, word)
-		length = n
-	}
-	return lines
-}
-
-// wrapTo breaks a text into at most most lines of width characters, also within longer words. It marks what it cuts at the end.
-func wrapTo(text string, width, most int) []string {
-	width = max(width, 1)
-	var lines []string
-	for _, line := range wrap(text, width) {
-		for part := range slices.Chunk([]rune(line), width) {
-			lines = append(lines, string(part))
-		}
-	}
-	if len(lines) > most {
-		lines = append(lines[:most-1], shorten(strings.Join(lines[most-1:], " "), width))
-	}
-	return lines
 }
 
 // writeJSON writes a value as one line. Characters that could steer a terminal are escaped.
