@@ -45,7 +45,7 @@ func (s *workloadStatus) writeDetails(out io.Writer, p palette, now time.Time, o
 	}
 	field("AGE", cell{text: ago(s.Created.Time, now)})
 	for i := range head.rows { // the values of fields are not aligned
-		head.rows[i] = joined(head.rows[i])
+		head.rows[i].cells = joined(head.rows[i].cells)
 	}
 	if err := head.write(out, p, "", 0); err != nil {
 		return err

@@ -68,18 +68,28 @@ type cell struct {
 // maxWrapped is the maximum number of lines of a wrapped cell.
 const maxWrapped = 3
 
+// tableRow is a row of a table.
+type tableRow struct {
+	cells []cell
+	// margin is before the lines below the row.
+	margin string
+}
+
 // table is a table with aligned columns.
 type table struct {
-	rows [][]cell
+	rows []tableRow
 	// wrapped is the column whose cells are written below their row if they do not fit; 0 for none. No text may follow it.
 	wrapped int
 }
 
-func (t *table) add(cells ...cell) {
+func (t *table) add(cells ...cell) { t.addWithMargin("  ", cells...) }
+
+// addWithMargin adds a row with a margin for the lines below it.
+func (t *table) addWithMargin(margin string, cells ...cell) {
 	for i := range cells {
 		cells[i].text = oneLine(cells[i].text)
 	}
-	t.rows = append(t.rows, cells)
+	t.rows = append(t.rows, tableRow{cells, margin})
 }
 
 // header adds a row of titles.
@@ -96,7 +106,7 @@ func (t *table) header(titles ...string) {
 func (t *table) write(out io.Writer, p palette, indent string, width int) error {
 	var widths []int
 	for _, row := range t.rows {
-		for i, c := range row {
+		for i, c := range row.cells {
 			if i == len(widths) {
 				widths = append(widths, 0)
 			}
@@ -104,8 +114,8 @@ func (t *table) write(out io.Writer, p palette, indent string, width int) error 
 		}
 	}
 	var text strings.Builder
-	for _, row := range t.rows {
-		var below cell
+	for _, r := range t.rows {
+		row, below := r.cells, cell{}
 		if t.doesNotFit(row, widths, width-utf8.RuneCountInString(indent)) {
 			row, below = row[:t.wrapped], row[t.wrapped]
 		}
@@ -125,7 +135,7 @@ func (t *table) write(out io.Writer, p palette, indent string, width int) error 
 			text.WriteString(p.paint(c.style, c.text) + pad)
 		}
 		text.WriteByte('\n')
-		margin := indent + "  "
+		margin := indent + r.margin
 		for _, line := range wrap.AtMost(below.text, width-utf8.RuneCountInString(margin), maxWrapped) {
 			text.WriteString(margin + p.paint(below.style, line) + "\n")
 		}
