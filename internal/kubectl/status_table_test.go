@@ -80,6 +80,45 @@ func TestWorstFirst_AgentNotReporting_ByLastStatus(t *testing.T) {
 	}
 }
 
+// silentAgent returns workloads whose agent has no Lease and confirmed the last one 20 minutes ago.
+func silentAgent() []v1alpha1.ThreeportWorkload {
+	confirmed := func(name string, minutes int) v1alpha1.ThreeportWorkload {
+		wl := v1alpha1.ThreeportWorkload{ObjectMeta: metav1.ObjectMeta{Name: name, CreationTimestamp: metav1.NewTime(goldenTime.Add(-time.Hour))}}
+		wl.Status.Health, wl.Status.ConfirmedAt = "Healthy", &metav1.Time{Time: goldenTime.Add(-time.Duration(minutes) * time.Minute)}
+		return wl
+	}
+	all := []v1alpha1.ThreeportWorkload{confirmed("api", 24), confirmed("web", 20), confirmed("going", 22)}
+	all[1].Status.Health, all[1].Status.Reason, all[1].Status.Message = "Down", "Absent", "ConfigMap a/b does not exist"
+	all[2].DeletionTimestamp, all[2].Finalizers = &metav1.Time{Time: goldenTime.Add(-15 * time.Minute)}, []string{v1alpha1.Finalizer}
+	return all
+}
+
+func TestStatus_SilentAgentWithoutLease_IsOneMessage(t *testing.T) {
+	var out bytes.Buffer
+	o := &statusOptions{plugin: &plugin{now: func() time.Time { return goldenTime }}}
+	if err := o.show(&out, statusesOf(silentAgent(), nil, goldenTime)); err != nil {
+		t.Fatal(err)
+	}
+	golden(t, "list-silent.txt", out.String())
+	if n := strings.Count(out.String(), "2026-01-31T11:40:00Z"); n != 1 {
+		t.Errorf("the last confirmation is printed %d times, want 1:\n%s", n, out.String())
+	}
+}
+
+func TestStatus_StatusNotConfirmed_IsNotASilentAgent(t *testing.T) {
+	list := silentAgent()
+	list[1].Status.ConfirmedAt = &metav1.Time{Time: goldenTime.Add(-time.Minute)}
+	all := statusesOf(list, nil, goldenTime)
+	if sentence, _ := silence(all, goldenTime); sentence != "" {
+		t.Errorf("printed %q, but the agent confirmed a status a minute ago", sentence)
+	}
+	for _, s := range all {
+		if s.Name == "api" && !strings.HasPrefix(s.Message, "agent not reporting since 2026-01-31T11:36:00Z; last status: Healthy") {
+			t.Errorf("the status of api has the message %q, want its own confirmation", s.Message)
+		}
+	}
+}
+
 func TestNamespacesOf(t *testing.T) {
 	wl := &v1alpha1.ThreeportWorkload{}
 	wl.Spec.WorkloadResourceInstances = []v1alpha1.WorkloadResourceInstance{{Namespace: "shop"}, {}, {Namespace: "shop"}, {Namespace: "db"}}
