@@ -37,6 +37,11 @@ func (s *workloadStatus) writeDetails(out io.Writer, p palette, now time.Time, o
 		field(name, cell{text: line})
 		name = ""
 	}
+	name = "NEXT"
+	for _, command := range s.nextCommands() {
+		field(name, cell{text: command})
+		name = ""
+	}
 	field("READY", fraction(s.Ready), cell{text: resourceNoun(s.Ready)})
 	field("PODS", fraction(s.Pods))
 	field("INSTANCE", cell{text: fmt.Sprintf("%s %d", s.Type, s.ID)})
@@ -69,6 +74,39 @@ func (s *workloadStatus) writeDetails(out io.Writer, p palette, now time.Time, o
 		}
 	}
 	return nil
+}
+
+// restartReasons are the reasons of containers that have ended, so that they have logs from before a restart.
+var restartReasons = []string{"CrashLoopBackOff", "Restarting"}
+
+// nextCommands returns at most two commands that show more about a workload that is not Healthy.
+func (s *workloadStatus) nextCommands() []string {
+	switch {
+	case s.LastStatus != "":
+		return []string{freshCommand + " " + s.Name}
+	case s.Status == health.Healthy:
+		return nil
+	}
+	commands := []string{"kubectl threeport tree " + s.Name}
+	for i := range s.Resources {
+		if command := logsCommand(&s.Resources[i]); command != "" {
+			return append(commands, command)
+		}
+	}
+	return commands
+}
+
+// logsCommand returns the command for the logs of a resource whose containers restart. It is empty if the resource has Healthy Pods,
+// because kubectl would choose one of them.
+func logsCommand(r *v1alpha1.ResourceStatus) string {
+	kinds := []string{"Deployment", "StatefulSet", "DaemonSet", "ReplicaSet", "Job", "Pod"}
+	if r.State != v1alpha1.ResourcePresent || !slices.Contains(restartReasons, r.Reason) || !slices.Contains(kinds, r.Kind) {
+		return ""
+	}
+	if r.Pods == nil || r.Pods.Healthy > 0 {
+		return ""
+	}
+	return fmt.Sprintf("kubectl -n %s logs %s/%s --previous", r.Namespace, strings.ToLower(r.Kind), r.Name)
 }
 
 // resourceNoun is the noun after a count: "1/1 resource", "2/4 resources".

@@ -240,6 +240,43 @@ func TestWriteDetails_LongCauseOfAResource_IsNotCut(t *testing.T) {
 	}
 }
 
+func TestNextCommands(t *testing.T) {
+	resource := func(reason string, pods *v1alpha1.Count) v1alpha1.ResourceStatus {
+		return v1alpha1.ResourceStatus{
+			Group: "apps", Kind: "Deployment", Namespace: "shop", Name: "web", State: v1alpha1.ResourcePresent, Health: "Down", Reason: reason, Pods: pods,
+		}
+	}
+	none, some := &v1alpha1.Count{Total: 2}, &v1alpha1.Count{Total: 2, Healthy: 1}
+	tree := "kubectl threeport tree web"
+	for _, tt := range []struct {
+		reason string
+		status workloadStatus
+		want   []string
+	}{
+		{"Healthy", workloadStatus{Status: health.Healthy}, nil},
+		{"nothing more is known", workloadStatus{Status: health.Down}, []string{tree}},
+		{"the agent is silent", workloadStatus{Status: health.Unknown, LastStatus: health.Down}, []string{"kubectl threeport status --fresh web"}},
+		{
+			"all pods crash", workloadStatus{Status: health.Down, Resources: []v1alpha1.ResourceStatus{{}, resource("CrashLoopBackOff", none)}},
+			[]string{tree, "kubectl -n shop logs deployment/web --previous"},
+		},
+		{
+			"kubectl would show the logs of a Healthy pod",
+			workloadStatus{Status: health.Down, Resources: []v1alpha1.ResourceStatus{resource("CrashLoopBackOff", some)}},
+			[]string{tree},
+		},
+		{
+			"no container has run", workloadStatus{Status: health.Down, Resources: []v1alpha1.ResourceStatus{resource("ImagePullBackOff", none)}},
+			[]string{tree},
+		},
+	} {
+		tt.status.Name = "web"
+		if got := tt.status.nextCommands(); !slices.Equal(got, tt.want) {
+			t.Errorf("%s: the commands are %q, want %q", tt.reason, got, tt.want)
+		}
+	}
+}
+
 func TestEncode(t *testing.T) {
 	for name, o := range map[string]statusOptions{
 		"status.json":     {output: output{value: outputJSON}},
