@@ -60,7 +60,7 @@ func (s *workloadStatus) writeDetails(out io.Writer, p palette, now time.Time, o
 		table *table
 	}{
 		{"CONDITIONS", s.conditions(now)},
-		{resourcesTitle(s, o), s.resources(o)},
+		{resourcesTitle(s, o), s.resources(o, now)},
 		{"DELIVERY", s.deliveries(now)},
 	} {
 		if len(part.table.rows) == 0 {
@@ -155,18 +155,25 @@ func isHealthy(r *v1alpha1.ResourceStatus) bool {
 	return r.Health == string(health.Healthy) && r.State == v1alpha1.ResourcePresent
 }
 
+// maxNotHealthy limits the resources in the details of a workload, unless they are wide.
+const maxNotHealthy = 20
+
 // resources returns the table of the listed resources, the worst first. Only the wide table has Healthy ones.
-func (s *workloadStatus) resources(o output) *table {
-	t := &table{wrapped: 4}
+func (s *workloadStatus) resources(o output, now time.Time) *table {
+	t := &table{wrapped: 5}
 	all := slices.Clone(s.Resources)
 	slices.SortStableFunc(all, func(a, b v1alpha1.ResourceStatus) int {
 		return cmp.Compare(rank(health.Status(a.Health)), rank(health.Status(b.Health)))
 	})
-	for i := range all {
+	if o.value != outputWide {
+		all = slices.DeleteFunc(all, func(r v1alpha1.ResourceStatus) bool { return isHealthy(&r) })
+	}
+	shown := len(all)
+	if shown > maxNotHealthy && o.value != outputWide {
+		shown = maxNotHealthy
+	}
+	for i := range all[:shown] {
 		r := &all[i]
-		if isHealthy(r) && o.value != outputWide {
-			continue
-		}
 		status := cmp.Or(health.Status(r.Health), health.Unknown)
 		cause := r.Message
 		if r.State != v1alpha1.ResourcePresent && string(r.State) != r.Reason {
@@ -180,7 +187,14 @@ func (s *workloadStatus) resources(o output) *table {
 		if o.value == outputWide {
 			row = append(row, cell{cmp.Or(r.LastOperation, none), dim}, cell{cmp.Or(r.ReportedResourceVersion, none), dim})
 		}
-		t.add(append(row, cell{r.Reason, plain}, cell{cause, plain})...)
+		since := none
+		if r.HealthSince != nil {
+			since = ago(r.HealthSince.Time, now)
+		}
+		t.add(append(row, cell{since, dim}, cell{r.Reason, plain}, cell{cause, plain})...)
+	}
+	if more := len(all) - shown; more > 0 {
+		t.add(cell{"…", dim}, cell{"and " + many(more, "other resource") + " (-o wide)", dim})
 	}
 	if s.Omitted > 0 && o.value == outputWide {
 		t.add(cell{"…", dim}, cell{"and " + many(int(s.Omitted), "Healthy resource") + " omitted from the status", dim})

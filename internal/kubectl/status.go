@@ -194,6 +194,9 @@ func (b *treeNode) resourceStatus() v1alpha1.ResourceStatus {
 		Group: kind.Group, Version: kind.Version, Kind: b.Kind, Namespace: b.Namespace, Name: b.Name, State: b.State,
 		Health: string(b.Status), Reason: b.Reason, Message: b.Message,
 	}
+	if b.Status != health.Healthy {
+		out.HealthSince = b.Since
+	}
 	if pods := b.podCount(); pods.Total > 0 {
 		out.Pods = &pods
 	}

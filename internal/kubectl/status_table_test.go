@@ -2,6 +2,7 @@ package kubectl
 
 import (
 	"bytes"
+	"fmt"
 	"os"
 	"slices"
 	"strings"
@@ -236,6 +237,31 @@ func TestWriteDetails_LongCauseOfAResource_IsNotCut(t *testing.T) {
 		}
 		if text := strings.Join(strings.Fields(out.String()), " "); !strings.Contains(text, cause) || !strings.Contains(text, "1 of 1 resource ") {
 			t.Errorf("width %d: the cause is cut, or the resource is not counted:\n%s", width, out.String())
+		}
+	}
+}
+
+func TestWriteDetails_ManyResources_AreBounded(t *testing.T) {
+	s := workloadStatus{Name: "web", Status: health.Down}
+	for i := range maxNotHealthy + 2 {
+		since := &metav1.Time{Time: goldenTime.Add(-time.Duration(i) * time.Hour)}
+		s.Resources = append(s.Resources, v1alpha1.ResourceStatus{
+			Kind: "ConfigMap", Name: fmt.Sprintf("c%02d", i), Health: "Down", HealthSince: since, State: v1alpha1.ResourceAbsent, Reason: "Absent",
+		})
+	}
+	for _, tt := range []struct {
+		format   string
+		has, not string
+	}{
+		{outputText, "…     and 2 other resources (-o wide)", "c20"},
+		{outputWide, "ConfigMap c21  -  -  -  21h   Absent", "other resource"},
+	} {
+		var out bytes.Buffer
+		if err := s.writeDetails(&out, false, goldenTime, output{value: tt.format}, 0); err != nil {
+			t.Fatal(err)
+		}
+		if text := out.String(); !strings.Contains(text, tt.has) || strings.Contains(text, tt.not) || !strings.Contains(text, "ConfigMap c02") {
+			t.Errorf("printed\n%s\nwant %q, and not %q", text, tt.has, tt.not)
 		}
 	}
 }
