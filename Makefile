@@ -55,7 +55,7 @@ HACK_TEST = $(GO) -C hack test $(RACE) -count 1
 # These tests check that the demo and a local control plane leave nothing behind when they die or are interrupted. They are
 # the slowest tests of the tools, and matter for a change of the tools.
 CLEANUP_TESTS = TestDemo_Interrupted TestDemo_Hints TestStop_LeavesNothing TestKilledProcess_LeavesNothing TestKilledParent_LeavesNothing \
-	TestDemo_ComponentDies_Ends TestDemo_InterruptedWhileUp_LeavesNothing TestDemo_InterruptedWhileStarting_Ends \
+	TestDemo_APIDies_Ends TestDemo_AgentDies_Continues TestDemo_InterruptedWhileUp_LeavesNothing TestDemo_InterruptedWhileStarting_Ends \
 	TestDemo_OnceTimesOut_PrintsLogs
 # One test for each thing that fails: process, answers, disk, network, API server, permission, leader.
 FAULT_TESTS   = TestControlPlane_ReplicasKilled TestAgent_KilledFiftyTimes TestProtocol_ReportSetsComeAndGo TestDelivery_AnswersLost \

@@ -49,6 +49,8 @@ func TestStatus_Cluster(t *testing.T) {
 	call(t, "status", "bad").want(t, exitNotHealthy, "CAUSE     ConfigMap a/b does not exist")
 	call(t, "status", "none").want(t, exitUsage, `there is no ThreeportWorkload "none"`)
 	call(t, "status", "none", "--watch").want(t, exitUsage, `there is no ThreeportWorkload "none"`)
+	call(t, "status", "unsen").want(t, exitUsage, `there is no ThreeportWorkload "unsen": did you mean unseen?`)
+	call(t, "tree", "bda").want(t, exitUsage, `there is no ThreeportWorkload "bda": did you mean bad?`)
 	call(t, "status", "a", "b").want(t, exitUsage, "accepts at most 1 arg")
 	call(t, "status", "-o", "xml").want(t, exitUsage, `--output: "xml" is not a format: use wide, json, yaml`)
 

@@ -79,7 +79,7 @@ func (p *plugin) command() *cobra.Command {
 		Args: knownCommand,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 
-		SuggestionsMinimumDistance: 2,
+		SuggestionsMinimumDistance: suggestionsDistance,
 	}
 	root.SetIn(p.In)
 	root.SetOut(p.Out)
@@ -92,6 +92,9 @@ func (p *plugin) command() *cobra.Command {
 	root.InitDefaultCompletionCmd()
 	return root
 }
+
+// suggestionsDistance is the maximum Levenshtein distance of a name that an error suggests.
+const suggestionsDistance = 2
 
 // knownCommand refuses the name of a command that does not exist, and suggests a similar one.
 func knownCommand(root *cobra.Command, args []string) error {

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -155,7 +156,11 @@ func (c *connection) workloads(ctx context.Context, name string) ([]v1alpha1.Thr
 		return nil, workloadsFailure(err)
 	}
 	if name != "" && len(list.Items) == 0 {
-		return nil, noSuchWorkload(name)
+		all, err := client.Resource(workloads).List(ctx, metav1.ListOptions{})
+		if err != nil {
+			return nil, workloadsFailure(err)
+		}
+		return nil, noSuchWorkload(name, all.Items)
 	}
 	out := make([]v1alpha1.ThreeportWorkload, len(list.Items))
 	for i := range list.Items {
@@ -166,7 +171,18 @@ func (c *connection) workloads(ctx context.Context, name string) ([]v1alpha1.Thr
 	return out, nil
 }
 
-func noSuchWorkload(name string) error {
+// maxSuggestions limits the names that an error suggests.
+const maxSuggestions = 3
+
+// noSuchWorkload returns the error for a name without a ThreeportWorkload. It suggests the similar names of others.
+func noSuchWorkload(name string, others []unstructured.Unstructured) error {
+	commands := &cobra.Command{SuggestionsMinimumDistance: suggestionsDistance} // cobra compares names of commands only
+	for i := range others {
+		commands.AddCommand(&cobra.Command{Use: others[i].GetName(), Run: func(*cobra.Command, []string) {}})
+	}
+	if similar := commands.SuggestionsFor(name); len(similar) > 0 {
+		return usage("there is no ThreeportWorkload %q: did you mean %s?", name, strings.Join(similar[:min(len(similar), maxSuggestions)], " or "))
+	}
 	return usage("there is no ThreeportWorkload %q: `kubectl threeport status` lists those that are", name)
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/threeport/threeport-agent/api/v1alpha1"
 	"github.com/threeport/threeport-agent/internal/health"
+	"github.com/threeport/threeport-agent/internal/kubectl/wrap"
 )
 
 // fieldIndent is the width of the column of field names in the details of a workload.
@@ -32,8 +33,13 @@ func (s *workloadStatus) writeDetails(out io.Writer, p palette, now time.Time, o
 		field("REASON", cell{text: s.Reason})
 	}
 	name := "CAUSE"
-	for _, line := range wrap(s.Message, width-fieldIndent) {
+	for _, line := range wrap.Lines(s.Message, width-fieldIndent) {
 		field(name, cell{text: line})
+		name = ""
+	}
+	name = "NEXT"
+	for _, command := range s.nextCommands() {
+		field(name, cell{text: command})
 		name = ""
 	}
 	field("READY", fraction(s.Ready), cell{text: resourceNoun(s.Ready)})
@@ -44,7 +50,7 @@ func (s *workloadStatus) writeDetails(out io.Writer, p palette, now time.Time, o
 	}
 	field("AGE", cell{text: ago(s.Created.Time, now)})
 	for i := range head.rows { // the values of fields are not aligned
-		head.rows[i] = joined(head.rows[i])
+		head.rows[i].cells = joined(head.rows[i].cells)
 	}
 	if err := head.write(out, p, "", 0); err != nil {
 		return err
@@ -54,7 +60,7 @@ func (s *workloadStatus) writeDetails(out io.Writer, p palette, now time.Time, o
 		table *table
 	}{
 		{"CONDITIONS", s.conditions(now)},
-		{resourcesTitle(s, o), s.resources(o)},
+		{resourcesTitle(s, o), s.resources(o, now)},
 		{"DELIVERY", s.deliveries(now)},
 	} {
 		if len(part.table.rows) == 0 {
@@ -68,6 +74,39 @@ func (s *workloadStatus) writeDetails(out io.Writer, p palette, now time.Time, o
 		}
 	}
 	return nil
+}
+
+// restartReasons are the reasons of containers that have ended, so that they have logs from before a restart.
+var restartReasons = []string{"CrashLoopBackOff", "Restarting"}
+
+// nextCommands returns at most two commands that show more about a workload that is not Healthy.
+func (s *workloadStatus) nextCommands() []string {
+	switch {
+	case s.LastStatus != "":
+		return []string{freshCommand + " " + s.Name}
+	case s.Status == health.Healthy:
+		return nil
+	}
+	commands := []string{"kubectl threeport tree " + s.Name}
+	for i := range s.Resources {
+		if command := logsCommand(&s.Resources[i]); command != "" {
+			return append(commands, command)
+		}
+	}
+	return commands
+}
+
+// logsCommand returns the command for the logs of a resource whose containers restart. It is empty if the resource has Healthy Pods,
+// because kubectl would choose one of them.
+func logsCommand(r *v1alpha1.ResourceStatus) string {
+	kinds := []string{"Deployment", "StatefulSet", "DaemonSet", "ReplicaSet", "Job", "Pod"}
+	if r.State != v1alpha1.ResourcePresent || !slices.Contains(restartReasons, r.Reason) || !slices.Contains(kinds, r.Kind) {
+		return ""
+	}
+	if r.Pods == nil || r.Pods.Healthy > 0 {
+		return ""
+	}
+	return fmt.Sprintf("kubectl -n %s logs %s/%s --previous", r.Namespace, strings.ToLower(r.Kind), r.Name)
 }
 
 // resourceNoun is the noun after a count: "1/1 resource", "2/4 resources".
@@ -116,18 +155,25 @@ func isHealthy(r *v1alpha1.ResourceStatus) bool {
 	return r.Health == string(health.Healthy) && r.State == v1alpha1.ResourcePresent
 }
 
+// maxNotHealthy limits the resources in the details of a workload, unless they are wide.
+const maxNotHealthy = 20
+
 // resources returns the table of the listed resources, the worst first. Only the wide table has Healthy ones.
-func (s *workloadStatus) resources(o output) *table {
-	t := &table{wrapped: 4}
+func (s *workloadStatus) resources(o output, now time.Time) *table {
+	t := &table{wrapped: 5}
 	all := slices.Clone(s.Resources)
 	slices.SortStableFunc(all, func(a, b v1alpha1.ResourceStatus) int {
 		return cmp.Compare(rank(health.Status(a.Health)), rank(health.Status(b.Health)))
 	})
-	for i := range all {
+	if o.value != outputWide {
+		all = slices.DeleteFunc(all, func(r v1alpha1.ResourceStatus) bool { return isHealthy(&r) })
+	}
+	shown := len(all)
+	if shown > maxNotHealthy && o.value != outputWide {
+		shown = maxNotHealthy
+	}
+	for i := range all[:shown] {
 		r := &all[i]
-		if isHealthy(r) && o.value != outputWide {
-			continue
-		}
 		status := cmp.Or(health.Status(r.Health), health.Unknown)
 		cause := r.Message
 		if r.State != v1alpha1.ResourcePresent && string(r.State) != r.Reason {
@@ -141,7 +187,14 @@ func (s *workloadStatus) resources(o output) *table {
 		if o.value == outputWide {
 			row = append(row, cell{cmp.Or(r.LastOperation, none), dim}, cell{cmp.Or(r.ReportedResourceVersion, none), dim})
 		}
-		t.add(append(row, cell{r.Reason, plain}, cell{cause, plain})...)
+		since := none
+		if r.HealthSince != nil {
+			since = ago(r.HealthSince.Time, now)
+		}
+		t.add(append(row, cell{since, dim}, cell{r.Reason, plain}, cell{cause, plain})...)
+	}
+	if more := len(all) - shown; more > 0 {
+		t.add(cell{"…", dim}, cell{"and " + many(more, "other resource") + " (-o wide)", dim})
 	}
 	if s.Omitted > 0 && o.value == outputWide {
 		t.add(cell{"…", dim}, cell{"and " + many(int(s.Omitted), "Healthy resource") + " omitted from the status", dim})

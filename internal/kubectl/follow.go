@@ -59,7 +59,7 @@ func (o *statusOptions) follow(ctx context.Context) error {
 		return err
 	}
 	if o.name != "" && len(f.current) == 0 {
-		return noSuchWorkload(o.name)
+		return noSuchWorkload(o.name, nil)
 	}
 	return exitWith(o.code(f.current))
 }

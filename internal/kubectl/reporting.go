@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
@@ -20,6 +21,13 @@ import (
 const (
 	clockTolerance  = 15 * time.Second
 	confirmedWithin = 10 * time.Minute
+)
+
+const (
+	// agentNotReporting is the reason of a status that no agent vouches for.
+	agentNotReporting = "AgentNotReporting"
+	// freshCommand is the command that needs no agent.
+	freshCommand = "kubectl threeport status --fresh"
 )
 
 // leaseState is the last renewal of the agent's Lease.
@@ -71,33 +79,74 @@ func stateOf(lease coordinationv1.LeaseSpec) (s leaseState) {
 	return s
 }
 
-// notReportingSince returns since when no agent vouches for the status of a workload; zero if one does. An agent of an
-// earlier version does not confirm statuses, so nothing is known of it.
-func (l leases) notReportingSince(wl *v1alpha1.ThreeportWorkload, now time.Time) time.Time {
+// lastConfirmation returns when the agent last confirmed one of some statuses; zero if it confirmed none.
+func lastConfirmation(list []v1alpha1.ThreeportWorkload) (last time.Time) {
+	for i := range list {
+		if at := list[i].Status.ConfirmedAt; at != nil && at.After(last) {
+			last = at.Time
+		}
+	}
+	return last
+}
+
+// notReportingSince returns since when no agent vouches for the status of a workload; zero if one does. It also returns whether the
+// agent reports on no workload at all, because the last confirmation of any status is too old. An agent of an earlier version does
+// not confirm statuses, so nothing is known of it.
+func (l leases) notReportingSince(wl *v1alpha1.ThreeportWorkload, last, now time.Time) (since time.Time, silent bool) {
 	confirmed := wl.Status.ConfirmedAt
 	if confirmed == nil {
-		return time.Time{}
+		return time.Time{}, false
 	}
 	if ref := wl.Status.Lease; ref != nil {
 		if s := l[*ref]; !s.renewed.IsZero() && now.After(s.expires) {
-			return s.renewed
+			return s.renewed, true
 		}
 	}
-	if now.Sub(confirmed.Time) > confirmedWithin {
-		return confirmed.Time
+	switch {
+	case now.Sub(last) > confirmedWithin:
+		return last, true
+	case now.Sub(confirmed.Time) > confirmedWithin:
+		return confirmed.Time, false
 	}
-	return time.Time{}
+	return time.Time{}, false
 }
 
 // markOutdated replaces the verdict of a workload that no agent vouches for.
-func (s *workloadStatus) markOutdated(since time.Time) {
-	last := s.Status
-	message := fmt.Sprintf("agent not reporting since %s; last status: %s", since.UTC().Format(time.RFC3339), last)
+func (s *workloadStatus) markOutdated(since time.Time, silent bool) {
+	s.agentSilent = silent
+	s.lastWords = fmt.Sprintf("last status: %s", s.Status)
 	if cause := s.cause(); cause != "" {
-		message += ": " + cause
+		s.lastWords += ": " + cause
 	}
-	s.override(health.Unknown, "AgentNotReporting", message)
+	if s.DeletionRequested != nil {
+		s.lastWords = "deletion waits for the agent since " + s.DeletionRequested.UTC().Format(time.RFC3339) + "; " + s.lastWords
+	}
+	last := s.Status
+	s.override(health.Unknown, agentNotReporting, fmt.Sprintf("agent not reporting since %s; %s", since.UTC().Format(time.RFC3339), s.lastWords))
 	s.LastStatus, s.Since, s.Ready, s.Pods = last, &metav1.Time{Time: since}, nil, nil
+}
+
+// silence returns one sentence for all workloads if the agent is silent, and the workloads without it. Otherwise the sentence is
+// empty.
+func silence(all []workloadStatus, now time.Time) (sentence string, rest []workloadStatus) {
+	var since time.Time
+	rest = slices.Clone(all)
+	for i := range rest {
+		s := &rest[i]
+		if !s.agentSilent {
+			continue
+		}
+		if !since.IsZero() && !since.Equal(s.since()) { // by several Leases
+			return "", all
+		}
+		since = s.since()
+		s.Reason, s.Message = "", s.lastWords
+	}
+	if since.IsZero() {
+		return "", all
+	}
+	return fmt.Sprintf("The agent does not report: it last confirmed the statuses at %s, %s ago. `%s` assesses the objects now.",
+		since.UTC().Format(time.RFC3339), ago(since, now), freshCommand), rest
 }
 
 // serverClock is the clock of the API server, by the latest answer. The clock of the user's machine may differ.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/threeport/threeport-agent/api/v1alpha1"
 	"github.com/threeport/threeport-agent/internal/health"
+	"github.com/threeport/threeport-agent/internal/kubectl/wrap"
 )
 
 // statusOptions are the flags of status.
@@ -33,8 +35,8 @@ func (p *plugin) statusCommand() *cobra.Command {
 		Long: "Shows the status that the agent reports for each ThreeportWorkload, the worst first: its health, how many of its listed " +
 			"resources (READY) and of its pods (PODS) are Healthy, whether all reports are delivered, and the cause if it is not Healthy. " +
 			"With a name, it shows the details of one: its conditions, the resources that are not Healthy, and undelivered reports.\n\n" +
-			"If the agent does not report, the status is Unknown. The cause has the last status. With --fresh, the plugin assesses the " +
-			"objects in the cluster itself, as tree does." +
+			"If the agent does not report, the status is Unknown. The cause has the last status, and a deletion that waits for the agent. " +
+			"With --fresh, the plugin assesses the objects in the cluster itself, as tree does." +
 			connectionHelp + "\n\n" + statusExitHelp,
 		Example: `  # All workloads, the worst first
   kubectl threeport status
@@ -105,13 +107,16 @@ func (o *statusOptions) run(ctx context.Context) error {
 
 // statuses returns the status of the workloads that -n selects, the worst first.
 func (o *statusOptions) statuses(ctx context.Context, list []v1alpha1.ThreeportWorkload) ([]workloadStatus, error) {
-	if namespace := *o.cluster.flags.Namespace; namespace != "" {
-		list = slices.DeleteFunc(list, func(wl v1alpha1.ThreeportWorkload) bool { return !slices.Contains(namespacesOf(&wl), namespace) })
-	}
+	namespace := *o.cluster.flags.Namespace
 	if o.fresh {
-		return o.assessed(ctx, list)
+		return o.assessed(ctx, slices.DeleteFunc(list, func(wl v1alpha1.ThreeportWorkload) bool {
+			return namespace != "" && !slices.Contains(namespacesOf(&wl), namespace)
+		}))
 	}
-	return o.reported(ctx, list)
+	all, err := o.reported(ctx, list) // all statuses show whether the agent is silent
+	return slices.DeleteFunc(all, func(s workloadStatus) bool {
+		return namespace != "" && !slices.Contains(s.Namespaces, namespace)
+	}), err
 }
 
 // reported returns the statuses that the agent reported.
@@ -126,10 +131,11 @@ func (o *statusOptions) reported(ctx context.Context, list []v1alpha1.ThreeportW
 // statusesOf returns the reported statuses, the worst first.
 func statusesOf(list []v1alpha1.ThreeportWorkload, leases leases, now time.Time) []workloadStatus {
 	var all []workloadStatus
+	last := lastConfirmation(list)
 	for i := range list {
 		s := statusOf(&list[i])
-		if since := leases.notReportingSince(&list[i], now); !since.IsZero() {
-			s.markOutdated(since)
+		if since, silent := leases.notReportingSince(&list[i], last, now); !since.IsZero() {
+			s.markOutdated(since, silent)
 		}
 		all = append(all, s)
 	}
@@ -188,6 +194,9 @@ func (b *treeNode) resourceStatus() v1alpha1.ResourceStatus {
 		Group: kind.Group, Version: kind.Version, Kind: b.Kind, Namespace: b.Namespace, Name: b.Name, State: b.State,
 		Health: string(b.Status), Reason: b.Reason, Message: b.Message,
 	}
+	if b.Status != health.Healthy {
+		out.HealthSince = b.Since
+	}
 	if pods := b.podCount(); pods.Total > 0 {
 		out.Pods = &pods
 	}
@@ -237,7 +246,15 @@ func (o *statusOptions) show(out io.Writer, all []workloadStatus) error {
 	case o.name != "" && len(all) == 1:
 		return all[0].writeDetails(out, o.plugin.palette, now, o.output, o.plugin.width(o.output))
 	}
-	return statusTable(all, now, o.output.value == outputWide).write(out, o.plugin.palette, "", o.plugin.width(o.output))
+	width := o.plugin.width(o.output)
+	sentence, all := silence(all, now)
+	if sentence != "" {
+		text := strings.Join(wrap.Lines(sentence, width), "\n")
+		if _, err := fmt.Fprintln(out, o.plugin.palette.paint(yellow, text)+"\n"); err != nil {
+			return err
+		}
+	}
+	return statusTable(all, now, o.output.value == outputWide).write(out, o.plugin.palette, "", width)
 }
 
 // encode writes workloads as JSON or YAML. Only the requested one has its resources.

@@ -28,7 +28,10 @@ type workloadStatus struct {
 	// NotHealthySince is when the workload was last Healthy, if that is known and it is not.
 	NotHealthySince *metav1.Time `json:"notHealthySince,omitempty"`
 	// LastStatus is the last reported status if the agent does not report; Status is Unknown then.
-	LastStatus  health.Status         `json:"lastStatus,omitempty"`
+	LastStatus health.Status `json:"lastStatus,omitempty"`
+	// DeletionRequested is when the workload was deleted, while the agent's finalizer keeps it.
+	DeletionRequested *metav1.Time `json:"deletionRequested,omitempty"`
+
 	ConfirmedAt *metav1.Time          `json:"confirmedAt,omitempty"`
 	Ready       *v1alpha1.Count       `json:"ready,omitempty"` // listed resources
 	Pods        *v1alpha1.Count       `json:"pods,omitempty"`
@@ -42,6 +45,9 @@ type workloadStatus struct {
 	Delivery   v1alpha1.DeliveryStatus   `json:"delivery,omitzero"`
 	Resources  []v1alpha1.ResourceStatus `json:"resources,omitempty"`
 	Omitted    int64                     `json:"resourcesOmitted,omitempty"`
+
+	lastWords   string // the last status with its cause, if the agent does not report
+	agentSilent bool   // the agent reports on no workload
 }
 
 // statusOf returns the status of a ThreeportWorkload. A missing status is Unknown, and one about an earlier spec is not
@@ -55,6 +61,9 @@ func statusOf(wl *v1alpha1.ThreeportWorkload) workloadStatus {
 		IDText:  strconv.FormatInt(wl.Spec.WorkloadInstanceID, 10),
 		Created: wl.CreationTimestamp, Conditions: st.Conditions, Delivery: st.Delivery, Resources: st.Resources,
 		Omitted: st.ResourcesOmitted, ConfirmedAt: st.ConfirmedAt,
+	}
+	if slices.Contains(wl.Finalizers, v1alpha1.Finalizer) {
+		s.DeletionRequested = wl.DeletionTimestamp
 	}
 	if s.Ready == nil && len(st.Resources) > 0 { // written by an agent of an earlier version
 		s.Ready = count(st.Resources)

@@ -2,6 +2,7 @@ package kubectl
 
 import (
 	"bytes"
+	"fmt"
 	"os"
 	"slices"
 	"strings"
@@ -77,6 +78,45 @@ func TestWorstFirst_AgentNotReporting_ByLastStatus(t *testing.T) {
 	}
 	if want := []string{"down", "was-down", "was-starting", "never-seen", "was-healthy"}; !slices.Equal(names, want) {
 		t.Errorf("the order is %v, want %v", names, want)
+	}
+}
+
+// silentAgent returns workloads whose agent has no Lease and confirmed the last one 20 minutes ago.
+func silentAgent() []v1alpha1.ThreeportWorkload {
+	confirmed := func(name string, minutes int) v1alpha1.ThreeportWorkload {
+		wl := v1alpha1.ThreeportWorkload{ObjectMeta: metav1.ObjectMeta{Name: name, CreationTimestamp: metav1.NewTime(goldenTime.Add(-time.Hour))}}
+		wl.Status.Health, wl.Status.ConfirmedAt = "Healthy", &metav1.Time{Time: goldenTime.Add(-time.Duration(minutes) * time.Minute)}
+		return wl
+	}
+	all := []v1alpha1.ThreeportWorkload{confirmed("api", 24), confirmed("web", 20), confirmed("going", 22)}
+	all[1].Status.Health, all[1].Status.Reason, all[1].Status.Message = "Down", "Absent", "ConfigMap a/b does not exist"
+	all[2].DeletionTimestamp, all[2].Finalizers = &metav1.Time{Time: goldenTime.Add(-15 * time.Minute)}, []string{v1alpha1.Finalizer}
+	return all
+}
+
+func TestStatus_SilentAgentWithoutLease_IsOneMessage(t *testing.T) {
+	var out bytes.Buffer
+	o := &statusOptions{plugin: &plugin{now: func() time.Time { return goldenTime }}}
+	if err := o.show(&out, statusesOf(silentAgent(), nil, goldenTime)); err != nil {
+		t.Fatal(err)
+	}
+	golden(t, "list-silent.txt", out.String())
+	if n := strings.Count(out.String(), "2026-01-31T11:40:00Z"); n != 1 {
+		t.Errorf("the last confirmation is printed %d times, want 1:\n%s", n, out.String())
+	}
+}
+
+func TestStatus_StatusNotConfirmed_IsNotASilentAgent(t *testing.T) {
+	list := silentAgent()
+	list[1].Status.ConfirmedAt = &metav1.Time{Time: goldenTime.Add(-time.Minute)}
+	all := statusesOf(list, nil, goldenTime)
+	if sentence, _ := silence(all, goldenTime); sentence != "" {
+		t.Errorf("printed %q, but the agent confirmed a status a minute ago", sentence)
+	}
+	for _, s := range all {
+		if s.Name == "api" && !strings.HasPrefix(s.Message, "agent not reporting since 2026-01-31T11:36:00Z; last status: Healthy") {
+			t.Errorf("the status of api has the message %q, want its own confirmation", s.Message)
+		}
 	}
 }
 
@@ -197,6 +237,68 @@ func TestWriteDetails_LongCauseOfAResource_IsNotCut(t *testing.T) {
 		}
 		if text := strings.Join(strings.Fields(out.String()), " "); !strings.Contains(text, cause) || !strings.Contains(text, "1 of 1 resource ") {
 			t.Errorf("width %d: the cause is cut, or the resource is not counted:\n%s", width, out.String())
+		}
+	}
+}
+
+func TestWriteDetails_ManyResources_AreBounded(t *testing.T) {
+	s := workloadStatus{Name: "web", Status: health.Down}
+	for i := range maxNotHealthy + 2 {
+		since := &metav1.Time{Time: goldenTime.Add(-time.Duration(i) * time.Hour)}
+		s.Resources = append(s.Resources, v1alpha1.ResourceStatus{
+			Kind: "ConfigMap", Name: fmt.Sprintf("c%02d", i), Health: "Down", HealthSince: since, State: v1alpha1.ResourceAbsent, Reason: "Absent",
+		})
+	}
+	for _, tt := range []struct {
+		format   string
+		has, not string
+	}{
+		{outputText, "…     and 2 other resources (-o wide)", "c20"},
+		{outputWide, "ConfigMap c21  -  -  -  21h   Absent", "other resource"},
+	} {
+		var out bytes.Buffer
+		if err := s.writeDetails(&out, false, goldenTime, output{value: tt.format}, 0); err != nil {
+			t.Fatal(err)
+		}
+		if text := out.String(); !strings.Contains(text, tt.has) || strings.Contains(text, tt.not) || !strings.Contains(text, "ConfigMap c02") {
+			t.Errorf("printed\n%s\nwant %q, and not %q", text, tt.has, tt.not)
+		}
+	}
+}
+
+func TestNextCommands(t *testing.T) {
+	resource := func(reason string, pods *v1alpha1.Count) v1alpha1.ResourceStatus {
+		return v1alpha1.ResourceStatus{
+			Group: "apps", Kind: "Deployment", Namespace: "shop", Name: "web", State: v1alpha1.ResourcePresent, Health: "Down", Reason: reason, Pods: pods,
+		}
+	}
+	none, some := &v1alpha1.Count{Total: 2}, &v1alpha1.Count{Total: 2, Healthy: 1}
+	tree := "kubectl threeport tree web"
+	for _, tt := range []struct {
+		reason string
+		status workloadStatus
+		want   []string
+	}{
+		{"Healthy", workloadStatus{Status: health.Healthy}, nil},
+		{"nothing more is known", workloadStatus{Status: health.Down}, []string{tree}},
+		{"the agent is silent", workloadStatus{Status: health.Unknown, LastStatus: health.Down}, []string{"kubectl threeport status --fresh web"}},
+		{
+			"all pods crash", workloadStatus{Status: health.Down, Resources: []v1alpha1.ResourceStatus{{}, resource("CrashLoopBackOff", none)}},
+			[]string{tree, "kubectl -n shop logs deployment/web --previous"},
+		},
+		{
+			"kubectl would show the logs of a Healthy pod",
+			workloadStatus{Status: health.Down, Resources: []v1alpha1.ResourceStatus{resource("CrashLoopBackOff", some)}},
+			[]string{tree},
+		},
+		{
+			"no container has run", workloadStatus{Status: health.Down, Resources: []v1alpha1.ResourceStatus{resource("ImagePullBackOff", none)}},
+			[]string{tree},
+		},
+	} {
+		tt.status.Name = "web"
+		if got := tt.status.nextCommands(); !slices.Equal(got, tt.want) {
+			t.Errorf("%s: the commands are %q, want %q", tt.reason, got, tt.want)
 		}
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 	"time"
 	"unicode"
@@ -13,6 +12,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/duration"
 	"sigs.k8s.io/yaml"
+
+	"github.com/threeport/threeport-agent/internal/kubectl/wrap"
 )
 
 // oneLine makes a text one line, and replaces control characters that could steer a terminal.
@@ -67,18 +68,28 @@ type cell struct {
 // maxWrapped is the maximum number of lines of a wrapped cell.
 const maxWrapped = 3
 
+// tableRow is a row of a table.
+type tableRow struct {
+	cells []cell
+	// margin is before the lines below the row.
+	margin string
+}
+
 // table is a table with aligned columns.
 type table struct {
-	rows [][]cell
+	rows []tableRow
 	// wrapped is the column whose cells are written below their row if they do not fit; 0 for none. No text may follow it.
 	wrapped int
 }
 
-func (t *table) add(cells ...cell) {
+func (t *table) add(cells ...cell) { t.addWithMargin("  ", cells...) }
+
+// addWithMargin adds a row with a margin for the lines below it.
+func (t *table) addWithMargin(margin string, cells ...cell) {
 	for i := range cells {
 		cells[i].text = oneLine(cells[i].text)
 	}
-	t.rows = append(t.rows, cells)
+	t.rows = append(t.rows, tableRow{cells, margin})
 }
 
 // header adds a row of titles.
@@ -95,7 +106,7 @@ func (t *table) header(titles ...string) {
 func (t *table) write(out io.Writer, p palette, indent string, width int) error {
 	var widths []int
 	for _, row := range t.rows {
-		for i, c := range row {
+		for i, c := range row.cells {
 			if i == len(widths) {
 				widths = append(widths, 0)
 			}
@@ -103,8 +114,8 @@ func (t *table) write(out io.Writer, p palette, indent string, width int) error 
 		}
 	}
 	var text strings.Builder
-	for _, row := range t.rows {
-		var below cell
+	for _, r := range t.rows {
+		row, below := r.cells, cell{}
 		if t.doesNotFit(row, widths, width-utf8.RuneCountInString(indent)) {
 			row, below = row[:t.wrapped], row[t.wrapped]
 		}
@@ -116,7 +127,7 @@ func (t *table) write(out io.Writer, p palette, indent string, width int) error 
 				pad = strings.Repeat(" ", widths[i]-utf8.RuneCountInString(c.text)+2)
 			}
 			if width > 0 {
-				c.text = shorten(c.text, left)
+				c.text = wrap.Shorten(c.text, left)
 				left -= utf8.RuneCountInString(c.text)
 				pad = pad[:min(len(pad), left)]
 				left -= len(pad)
@@ -124,8 +135,8 @@ func (t *table) write(out io.Writer, p palette, indent string, width int) error 
 			text.WriteString(p.paint(c.style, c.text) + pad)
 		}
 		text.WriteByte('\n')
-		margin := indent + "  "
-		for _, line := range wrapTo(below.text, width-utf8.RuneCountInString(margin), maxWrapped) {
+		margin := indent + r.margin
+		for _, line := range wrap.AtMost(below.text, width-utf8.RuneCountInString(margin), maxWrapped) {
 			text.WriteString(margin + p.paint(below.style, line) + "\n")
 		}
 	}
@@ -151,54 +162,6 @@ func blank(cells []cell) bool {
 		}
 	}
 	return true
-}
-
-// shorten cuts a text to a number of characters, and marks the cut.
-func shorten(text string, most int) string {
-	runes := []rune(text)
-	if len(runes) <= most {
-		return text
-	}
-	if most < 1 {
-		return ""
-	}
-	return string(runes[:most-1]) + "…"
-}
-
-// wrap breaks a text at its spaces into lines of at most width characters, except for longer words. It does not break the
-// text if width is not positive. An empty text has no lines.
-func wrap(text string, width int) []string {
-	if width <= 0 && text != "" {
-		return []string{text}
-	}
-	var lines []string
-	length := 0
-	for word := range strings.FieldsSeq(text) {
-		n := utf8.RuneCountInString(word)
-		if last := len(lines) - 1; last >= 0 && length+1+n <= width {
-			lines[last] += " " + word
-			length += 1 + n
-			continue
-		}
-		lines = append(lines, word)
-		length = n
-	}
-	return lines
-}
-
-// wrapTo breaks a text into at most most lines of width characters, also within longer words. It marks what it cuts at the end.
-func wrapTo(text string, width, most int) []string {
-	width = max(width, 1)
-	var lines []string
-	for _, line := range wrap(text, width) {
-		for part := range slices.Chunk([]rune(line), width) {
-			lines = append(lines, string(part))
-		}
-	}
-	if len(lines) > most {
-		lines = append(lines[:most-1], shorten(strings.Join(lines[most-1:], " "), width))
-	}
-	return lines
 }
 
 // writeJSON writes a value as one line. Characters that could steer a terminal are escaped.

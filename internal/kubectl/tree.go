@@ -260,15 +260,21 @@ func (o *treeOptions) show(root *treeNode, reported *workloadStatus) error {
 			return err
 		}
 	}
-	t := &table{}
-	titles := []string{"OBJECT", "STATUS", "REASON", "SINCE", "AGE", "CAUSE"}
-	if o.output.value == outputWide {
+	return o.table(root, now).write(o.plugin.Out, o.plugin.palette, "", o.plugin.width(o.output))
+}
+
+// table returns the table of a tree. A cause that does not fit is below its object.
+func (o *treeOptions) table(root *treeNode, now time.Time) *table {
+	titles := []string{"OBJECT", "STATUS", "REASON", "SINCE", "AGE"}
+	t := &table{wrapped: len(titles)}
+	titles = append(titles, "CAUSE")
+	if o.output.value == outputWide { // it is not cut, so nothing is below a row
 		titles = append(titles, "LATEST WARNING")
 	}
 	t.header(titles...)
 	d := treeWriter{table: t, now: now, all: o.all, warnings: o.output.value == outputWide}
 	d.add(root, "", "", "")
-	return t.write(o.plugin.Out, o.plugin.palette, "", o.plugin.width(o.output))
+	return t
 }
 
 // difference returns a sentence with both verdicts on a workload; empty if they agree.
@@ -344,11 +350,15 @@ func (d *treeWriter) add(b *treeNode, prefix, childPrefix, around string) {
 	if w := b.Warning; d.warnings && w != nil {
 		row = append(row, cell{fmt.Sprintf("%s %s ago: %s", w.Reason, ago(w.Time.Time, d.now), w.Message), plain})
 	}
-	d.table.add(row...)
 	shown, hidden := b.Children, []string(nil)
 	if !d.all {
 		shown, hidden = groupSimilar(b.Children)
 	}
+	margin := childPrefix + "   "
+	if len(shown)+len(hidden) > 0 {
+		margin = childPrefix + "│  "
+	}
+	d.table.addWithMargin(margin, row...)
 	for i, child := range shown {
 		if i == len(shown)-1 && len(hidden) == 0 {
 			d.add(child, childPrefix+"└─ ", childPrefix+"   ", b.Namespace)

@@ -104,6 +104,44 @@ func TestTree_Text(t *testing.T) {
 	}
 }
 
+// The cause of the workload, its first words above all, is whole at each width.
+func TestTree_Width_CauseIsNotCut(t *testing.T) {
+	cause, _, _ := strings.Cut(longCause, ";")
+	root := &treeNode{
+		Kind: "ThreeportWorkload", Name: "web", Status: health.Down, Reason: "ImagePullBackOff", Message: cause,
+		Children: []*treeNode{{
+			Kind: "Deployment", Namespace: "shop", Name: "web", Status: health.Down, Reason: "ImagePullBackOff",
+			selfMessage: "Deployment web has 0 of 5 replicas ready",
+			Children: []*treeNode{{
+				Kind: "ReplicaSet", Namespace: "shop", Name: "web-bc7476686", Status: health.Down, Reason: "ImagePullBackOff",
+				selfMessage: "ReplicaSet web-bc7476686 has 0 of 5 replicas ready",
+				Children: []*treeNode{{
+					Kind: "Pod", Namespace: "shop", Name: "web-bc7476686-6wtw8", Status: health.Down, Reason: "ImagePullBackOff",
+					selfMessage: "image registry.example.com/shop/app:9 cannot be pulled: it does not exist",
+				}},
+			}},
+		}, {Kind: "ConfigMap", Namespace: "shop", Name: "conf", Status: health.Healthy}},
+	}
+	for width, name := range map[int]string{80: "tree-80.txt", 120: "tree-120.txt", 160: "tree-160.txt"} {
+		var out bytes.Buffer
+		if err := (&treeOptions{}).table(root, goldenTime).write(&out, false, "", width); err != nil {
+			t.Fatal(err)
+		}
+		golden(t, name, out.String())
+		text := strings.Join(strings.Fields(strings.ReplaceAll(out.String(), "│", "")), " ")
+		for _, want := range []string{cause, "image registry.example.com/shop/app:9 cannot be pulled: it does not exist"} {
+			if !strings.Contains(text, want) {
+				t.Errorf("width %d: %q is cut:\n%s", width, want, out.String())
+			}
+		}
+		for line := range strings.Lines(out.String()) {
+			if n := len([]rune(strings.TrimSuffix(line, "\n"))); n > width {
+				t.Errorf("a line has %d characters on a terminal of %d: %s", n, width, line)
+			}
+		}
+	}
+}
+
 // TestStatus_Fresh_ResourcesAreAsTheAgentReportsThem checks the fields that differ between a tree and a status.
 func TestStatus_Fresh_ResourcesAreAsTheAgentReportsThem(t *testing.T) {
 	root, wl := grown(t)

@@ -12,8 +12,10 @@ type agent interface {
 	start(ctx context.Context, s *stack) error
 	// log returns the log; empty before start.
 	log(ctx context.Context) (string, error)
-	// process returns the process if the demo has to stop it and must end with it; nil before start.
+	// process returns the process if the demo has to stop it; nil before start.
 	process() *process.Process
+	// restartCommand is the command that starts the process again; empty without a process.
+	restartCommand() string
 	// commands are commands for the user that show the agent at work.
 	commands(kubectl string) []string
 }

@@ -36,6 +36,8 @@ func (a *agentDeployment) log(ctx context.Context) (string, error) {
 
 func (*agentDeployment) process() *process.Process { return nil }
 
+func (*agentDeployment) restartCommand() string { return "" }
+
 func (*agentDeployment) commands(kubectl string) []string {
 	in := kubectl + " -n " + operator.Namespace
 	return []string{

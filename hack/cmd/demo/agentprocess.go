@@ -21,13 +21,15 @@ const (
 // agentProcess is the agent as a child process, outside the cluster.
 type agentProcess struct {
 	child                 *process.Process // nil until it is started
+	command               string           // starts the agent again
 	metricsURL, probesURL string
 }
 
 // start starts the agent and waits until it is ready. It retries with other ports: a free port may be in use when the agent
 // listens.
 func (a *agentProcess) start(ctx context.Context, s *stack) error {
-	if err := installForUser(ctx, s.cluster, s.root, agentUser); err != nil {
+	leaseNamespace, err := installForUser(ctx, s.cluster, s.root, agentUser)
+	if err != nil {
 		return err
 	}
 	logFile, err := s.logFile(agentLog)
@@ -52,16 +54,18 @@ func (a *agentProcess) start(ctx context.Context, s *stack) error {
 			return err
 		}
 		a.metricsURL, a.probesURL = "http://"+metrics+"/metrics", "http://"+probes
-		a.child, err = process.Start(binary, nil, []string{
+		args := []string{
 			"--kubeconfig=" + kubeconfig,
 			"--threeport-api-server=" + s.apiURL,
 			"--auth-enabled=false",
 			"--cluster-name=demo",
+			"--leader-election-namespace=" + leaseNamespace, // of the heartbeat: outside a cluster there is no namespace of a pod
 			"--state-dir=" + filepath.Join(s.cluster.Dir(), "agent-state"),
 			"--metrics-bind-address=" + metrics,
 			"--health-probe-bind-address=" + probes,
-		}, logFile)
-		if err != nil {
+		}
+		a.command = strings.Join(append([]string{binary}, args...), " ")
+		if a.child, err = process.Start(binary, nil, args, logFile); err != nil {
 			return err
 		}
 		if err = a.await(ctx); err == nil {
@@ -109,6 +113,8 @@ func (a *agentProcess) log(context.Context) (string, error) {
 }
 
 func (a *agentProcess) process() *process.Process { return a.child }
+
+func (a *agentProcess) restartCommand() string { return a.command }
 
 func (a *agentProcess) commands(string) []string {
 	return []string{"curl -s " + a.metricsURL, "curl -s " + a.probesURL + "/readyz"}

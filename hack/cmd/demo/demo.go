@@ -75,7 +75,7 @@ func (d *demo) runOn(ctx context.Context, s *stack) error {
 	if err := h.deploy(ctx); err != nil {
 		return errors.Join(err, context.Cause(ctx))
 	}
-	differences, err := d.awaitExpected(ctx, h)
+	differences, err := d.awaitExpected(ctx, s, h)
 	if err != nil {
 		return err
 	}
@@ -93,11 +93,12 @@ func (d *demo) runOn(ctx context.Context, s *stack) error {
 	if err := d.printHints(ctx, s, h); err != nil {
 		return err
 	}
-	return d.runUntilInterrupted(ctx, h)
+	return d.runUntilInterrupted(ctx, s, h)
 }
 
-// awaitExpected shows the rows of the control-plane API until they are as expected. After a timeout it returns the differences.
-func (d *demo) awaitExpected(ctx context.Context, h *harness) (differences []string, err error) {
+// awaitExpected shows the rows of the control-plane API until they are as expected. After a timeout it returns the differences. If
+// the agent ends, it returns an error.
+func (d *demo) awaitExpected(ctx context.Context, s *stack, h *harness) (differences []string, err error) {
 	deadline := time.NewTimer(d.timeout)
 	defer deadline.Stop()
 	ticker := time.NewTicker(refresh)
@@ -116,6 +117,8 @@ func (d *demo) awaitExpected(ctx context.Context, h *harness) (differences []str
 		select {
 		case <-ctx.Done():
 			return nil, context.Cause(ctx)
+		case <-s.agentDone():
+			return nil, &exitError{"the agent", errors.New("see the end of its log above")}
 		case <-deadline.C:
 			return differences, nil
 		case <-ticker.C:
@@ -123,8 +126,10 @@ func (d *demo) awaitExpected(ctx context.Context, h *harness) (differences []str
 	}
 }
 
-// runUntilInterrupted runs until the demo is interrupted, or returns an error when a part of it dies.
-func (d *demo) runUntilInterrupted(ctx context.Context, h *harness) error {
+// runUntilInterrupted runs until the demo is interrupted, or returns an error when the cluster or the control-plane API dies. It
+// continues without the agent, so that the user sees what the plugin and the web UI show then.
+func (d *demo) runUntilInterrupted(ctx context.Context, s *stack, h *harness) error {
+	agentDone := s.agentDone()
 	ticker := time.NewTicker(refresh)
 	defer ticker.Stop()
 	for {
@@ -134,6 +139,10 @@ func (d *demo) runUntilInterrupted(ctx context.Context, h *harness) error {
 				return exit
 			}
 			return nil
+		case <-agentDone:
+			agentDone = nil
+			d.printf("\nThe agent ended. The demo continues without it, and Ctrl-C stops everything. The agent's log: %s", s.logPath(agentLog))
+			d.printf("Start it again, in another terminal, and stop it there before the demo:\n  %s", s.agent.restartCommand())
 		case <-ticker.C:
 			_ = h.operator.reconcile(ctx) // the next tick retries
 		}

@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/url"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strconv"
@@ -187,22 +188,75 @@ func TestDemo_InterruptedWhileStarting_Ends(t *testing.T) {
 	}
 }
 
-func TestDemo_ComponentDies_Ends(t *testing.T) {
+func TestDemo_APIDies_Ends(t *testing.T) {
 	t.Parallel()
 	p := start(t)
 	waitFor(t, p, "Ctrl-C stops everything.")
 	pids, _, _ := printedResources(t, p.Output())
-	if err := syscall.Kill(pids["agent"], syscall.SIGKILL); err != nil {
+	if err := syscall.Kill(pids["controlplane"], syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
 	expectExit(t, p, stopLimit, exitFailed)
-	for _, want := range []string{"the agent ended unexpectedly", "The end of the agent's log:"} {
+	for _, want := range []string{"the control-plane API ended unexpectedly", "The end of the control-plane API's log:"} {
 		if !strings.Contains(p.Output(), want) {
 			t.Errorf("expected the output to have %q", want)
 		}
 	}
 	if alive(pids["etcd"]) {
 		t.Error("expected the cluster to be stopped with the demo")
+	}
+}
+
+// The plugin notices the dead agent by its Lease.
+func TestDemo_AgentDies_Continues(t *testing.T) {
+	t.Parallel()
+	p := start(t)
+	waitFor(t, p, "Ctrl-C stops everything.")
+	plugin := find(t, p.Output(), `(?m)^  (\S+/kubectl-threeport) status$`)
+	kubeconfig := find(t, p.Output(), `export KUBECONFIG=(.+)`)
+	const (
+		codeNotHealthy = 1 // the workload crash is Down
+		codeOutdated   = 4
+	)
+	awaitStatus(t, plugin, kubeconfig, codeNotHealthy, "CrashLoopBackOff")
+
+	pids, _, _ := printedResources(t, p.Output())
+	if err := syscall.Kill(pids["agent"], syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	waitFor(t, p, "The agent ended. The demo continues without it")
+	awaitStatus(t, plugin, kubeconfig, codeOutdated, "kubectl threeport status --fresh")
+
+	waitFor(t, p, "--leader-election-namespace=")
+	command := strings.Fields(find(t, p.Output(), `(?m)^  (\S+/agent --.+)$`))
+	agent, err := process.Start(command[0], nil, command[1:])
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(agent.Kill)
+	awaitStatus(t, plugin, kubeconfig, codeNotHealthy, "CrashLoopBackOff")
+	if err := agent.Stop(stopLimit); err != nil {
+		t.Error(err)
+	}
+	send(t, p, syscall.SIGINT)
+	expectExit(t, p, stopLimit, 0)
+}
+
+// awaitStatus runs the plugin until it exits with a code and prints a text.
+func awaitStatus(t *testing.T, plugin, kubeconfig string, code int, text string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), demoTimeout)
+	defer cancel()
+	err := poll(ctx, func(ctx context.Context) (again bool, err error) {
+		cmd := exec.CommandContext(ctx, plugin, "status", "--kubeconfig", kubeconfig)
+		out, _ := cmd.CombinedOutput() // the code is in the state
+		if got := cmd.ProcessState.ExitCode(); got != code || !strings.Contains(string(out), text) {
+			return true, fmt.Errorf("expected %s to exit with %d and to print %q, it exits with %d:\n%s", plugin, code, text, got, out)
+		}
+		return false, nil
+	})
+	if err != nil {
+		t.Fatal(err)
 	}
 }
 

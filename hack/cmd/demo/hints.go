@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os/exec"
+	"slices"
 	"strings"
 
 	"github.com/threeport/threeport-agent/internal/e2e/cluster"
@@ -20,25 +21,6 @@ func (d *demo) printHints(ctx context.Context, s *stack, h *harness) error {
 	if err != nil {
 		return err
 	}
-	d.printf("\nThe rows in the control-plane API:\n")
-	if s.access.setup != "" {
-		d.printf("  %s", s.access.setup)
-	}
-	for _, w := range h.deployed {
-		instances, filter := upstream.WorkloadInstances, "workloadinstanceid"
-		if w.helm() {
-			instances, filter = upstream.HelmWorkloadInstances, "helmworkloadinstanceid"
-		}
-		if w.name == "crash" {
-			d.curl(s, w, fmt.Sprintf("%s/%d", instances, w.InstanceID))
-			d.curl(s, w, fmt.Sprintf("%s?%s=%d", upstream.WorkloadResourceInstances, filter, w.InstanceID))
-		}
-		d.curl(s, w, fmt.Sprintf("%s?%s=%d", upstream.WorkloadEvents, filter, w.InstanceID))
-	}
-	d.printf("\nThe agent itself:\n")
-	for _, command := range s.agent.commands(kubectl) {
-		d.printf("  %s", command)
-	}
 	d.printf("\nLogs: %s/*.log\nProcesses: %s", s.cluster.Dir(), strings.Join(processes(s), ", "))
 	d.printf("\nThe cluster, in another terminal:\n\n  export KUBECONFIG=%s", s.cluster.Kubeconfig())
 	for _, args := range append([]string{
@@ -49,7 +31,11 @@ func (d *demo) printHints(ctx context.Context, s *stack, h *harness) error {
 	}, s.mode.hints...) {
 		d.printf("  %s %s", kubectl, args)
 	}
-	d.printf("\nThe plugin, `kubectl threeport` once it is on the PATH:\n")
+	d.printf("\nThe agent, and the Events of the workload crash in the control-plane API:\n")
+	for _, command := range append(s.agent.commands(kubectl), s.access.curlCommands(s.apiURL, h.crash())...) {
+		d.printf("  %s", command)
+	}
+	d.printf("\nThe plugin (`kubectl threeport` once it is on the PATH), in the same terminal:\n")
 	for _, args := range []string{"status", "status crash", "tree crash"} {
 		d.printf("  %s %s", plugin, args)
 	}
@@ -57,8 +43,18 @@ func (d *demo) printHints(ctx context.Context, s *stack, h *harness) error {
 	return nil
 }
 
-func (d *demo) curl(s *stack, w deployed, path string) {
-	d.printf("  %s '%s/v0/%s'  # %s", s.access.curl, s.apiURL, path, w.name)
+// curlCommands returns commands for the Events of a workload in the control-plane API.
+func (a access) curlCommands(apiURL string, instance int64) []string {
+	command := fmt.Sprintf("%s '%s/v0/%s?workloadinstanceid=%d'", a.curl, apiURL, upstream.WorkloadEvents, instance)
+	if a.setup == "" {
+		return []string{command}
+	}
+	return []string{a.setup, command}
+}
+
+// crash returns the instance of the workload that crashes.
+func (h *harness) crash() int64 {
+	return h.deployed[slices.IndexFunc(h.deployed, func(w deployed) bool { return w.name == "crash" })].InstanceID
 }
 
 // findKubectl returns the path of kubectl, and builds it if the machine has none.

@@ -40,18 +40,22 @@ func sourceTree() (string, error) {
 	}
 }
 
-// installForUser applies the CRD and the role of the agent, and binds the role to a user.
-func installForUser(ctx context.Context, c *cluster.Cluster, root, user string) error {
+// installForUser applies the CRD and the roles of the agent, and binds the roles to a user. It returns the namespace in which the
+// user may write the agent's Leases.
+func installForUser(ctx context.Context, c *cluster.Cluster, root, user string) (leaseNamespace string, err error) {
 	up, err := upstream.New(c.Config(), upstream.API{})
 	if err != nil {
-		return err
+		return "", err
 	}
 	if err := up.Install(ctx, root, user); err != nil {
-		return err
+		return "", err
+	}
+	if leaseNamespace, err = up.InstallLeases(ctx, root, user); err != nil {
+		return "", err
 	}
 	sample := &unstructured.Unstructured{}
 	sample.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind("ThreeportWorkload"))
-	return awaitServed(ctx, up, sample)
+	return leaseNamespace, awaitServed(ctx, up, sample)
 }
 
 // awaitServed waits until the API server serves the kind of an object.

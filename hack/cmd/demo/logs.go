@@ -20,13 +20,15 @@ const logTimeout = time.Minute
 
 // logFile creates a file in the cluster's run directory. It is closed when the stack stops.
 func (s *stack) logFile(name string) (*os.File, error) {
-	file, err := os.Create(filepath.Join(s.cluster.Dir(), name)) //nolint:gosec // constant names in a folder of the demo
+	file, err := os.Create(s.logPath(name)) //nolint:gosec // constant names in a folder of the demo
 	if err != nil {
 		return nil, fmt.Errorf("create log: %w", err)
 	}
 	s.files = append(s.files, file)
 	return file, nil
 }
+
+func (s *stack) logPath(name string) string { return filepath.Join(s.cluster.Dir(), name) }
 
 // logs returns the logs of the control-plane API and the agent, by name.
 func (s *stack) logs(ctx context.Context) (map[string]string, error) {

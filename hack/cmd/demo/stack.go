@@ -113,14 +113,10 @@ func (s *stack) startAPI(ctx context.Context) error {
 	return nil
 }
 
-// contextUntilExit returns a context that is cancelled when a component exits and nothing restarts it. The cause is an
+// contextUntilExit returns a context that is cancelled when the cluster or the control-plane API exits. The cause is an
 // exitError. The returned function releases the context.
 func (s *stack) contextUntilExit(ctx context.Context) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
-	var agentDone <-chan struct{} // never closed if the agent is no child process
-	if p := s.agent.process(); p != nil {
-		agentDone = p.Done()
-	}
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -130,14 +126,20 @@ func (s *stack) contextUntilExit(ctx context.Context) (context.Context, func()) 
 			cancel(&exitError{"the cluster", s.cluster.Err()})
 		case <-s.api.Done():
 			cancel(&exitError{"the control-plane API", errors.New("see the end of its log above")})
-		case <-agentDone:
-			cancel(&exitError{"the agent", errors.New("see the end of its log above")})
 		}
 	}()
 	return ctx, func() {
 		cancel(nil)
 		<-done
 	}
+}
+
+// agentDone returns a channel that is closed when the agent ends and nothing restarts it.
+func (s *stack) agentDone() <-chan struct{} {
+	if p := s.agent.process(); p != nil {
+		return p.Done()
+	}
+	return nil
 }
 
 // exitError is the unexpected end of a component.
@@ -150,11 +152,16 @@ func (e *exitError) Error() string {
 	return fmt.Sprintf("%s ended unexpectedly: %v", e.component, e.reason)
 }
 
-// stop stops all parts. An agent outside the cluster is first, so that it delivers its last reports.
+// stop stops all parts. An agent outside the cluster is first, so that it delivers its last reports. One that has ended before is no
+// error here.
 func (s *stack) stop() error {
 	var errs []error
 	if p := s.agent.process(); p != nil {
-		errs = append(errs, p.Stop(agentGrace))
+		select {
+		case <-p.Done():
+		default:
+			errs = append(errs, p.Stop(agentGrace))
+		}
 	}
 	if s.api != nil {
 		errs = append(errs, s.api.Stop(apiGrace))

@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"strings"
 	"text/tabwriter"
-	"unicode/utf8"
 
+	"github.com/threeport/threeport-agent/internal/kubectl/wrap"
 	"github.com/threeport/threeport-agent/internal/threeport"
 )
 
@@ -26,7 +26,7 @@ func table(workloads []deployed, found content, width int) string {
 	_ = w.Flush() // to a strings.Builder
 	var out strings.Builder
 	for line := range strings.Lines(text.String()) {
-		out.WriteString(shorten(strings.TrimRight(line, " \n"), width) + "\n")
+		out.WriteString(wrap.Shorten(strings.TrimRight(line, " \n"), width) + "\n")
 	}
 	return out.String()
 }
@@ -68,12 +68,4 @@ func eventCell(rows []threeport.WorkloadEvent) string {
 // cause returns why a workload is not Healthy; empty if it is.
 func cause(row threeport.Workload) string {
 	return strings.Join(strings.Fields(cmp.Or(row.Cause, row.Reason)), " ")
-}
-
-// shorten truncates a text to width.
-func shorten(text string, width int) string {
-	if utf8.RuneCountInString(text) <= width {
-		return text
-	}
-	return string([]rune(text)[:max(0, width-1)]) + "…"
 }

@@ -18,7 +18,8 @@ const (
 )
 
 // truncateToSize makes a status small enough to be stored together with the spec. In this order it removes reported
-// versions, most of the messages, Healthy resources and other resources, each beginning with the last resource.
+// versions, times of changes of health, most of the messages, Healthy resources and other resources, each beginning with the last
+// resource.
 func truncateToSize(status *v1alpha1.ThreeportWorkloadStatus, wl *v1alpha1.ThreeportWorkload) {
 	total := jsonBytes(status)
 	if total <= minStatusBytes {
@@ -28,6 +29,7 @@ func truncateToSize(status *v1alpha1.ThreeportWorkloadStatus, wl *v1alpha1.Three
 	rest.Status = v1alpha1.ThreeportWorkloadStatus{}
 	excess := total - max(maxObjectBytes-jsonBytes(&rest), minStatusBytes)
 	excess -= removeVersions(status.Resources, excess)
+	excess -= removeTimes(status.Resources, excess)
 	excess -= truncateMessages(status.Resources, excess)
 	for _, healthy := range []bool{true, false} {
 		excess -= omitResources(status, healthy, excess)
@@ -49,6 +51,17 @@ func removeVersions(resources []v1alpha1.ResourceStatus, excess int) (saved int)
 		if r := &resources[i]; r.ReportedResourceVersion != "" {
 			saved += len(`,"reportedResourceVersion":""`) + len(r.ReportedResourceVersion)
 			r.ReportedResourceVersion = ""
+		}
+	}
+	return saved
+}
+
+// removeTimes removes the times of changes of health until the excess is gone, and returns the number of bytes saved.
+func removeTimes(resources []v1alpha1.ResourceStatus, excess int) (saved int) {
+	for i := len(resources) - 1; i >= 0 && saved < excess; i-- {
+		if r := &resources[i]; r.HealthSince != nil {
+			saved += len(`,"healthSince":`) + jsonBytes(r.HealthSince)
+			r.HealthSince = nil
 		}
 	}
 	return saved

@@ -97,6 +97,7 @@ func (r *Reconciler) status(wl *v1alpha1.ThreeportWorkload, progress target.Deli
 	setHealth(&status, wl.Status, v, r.now())
 	observed := r.reporter.ResourceStatuses(wl.Name)
 	status.Resources = resourceStatuses(observed, progress.Operations, storedResources(wl))
+	setHealthSince(status.Resources, wl.Status.Resources, r.now())
 	setCounts(&status, observed, r.reporter.PodCount(wl.Name))
 	status.Delivery = r.deliveryStatus(progress)
 	status.Delivery.Retried = retryAnnotation(wl)
@@ -139,6 +140,31 @@ func resourceStatuses(
 	return out
 }
 
+// setHealthSince sets the time of the latest change of health of each resource that is not Healthy. Those before have the earlier
+// times. They may be of an earlier spec, because the health belongs to the object.
+func setHealthSince(resources, before []v1alpha1.ResourceStatus, now time.Time) {
+	known := make(map[target.Ref]v1alpha1.ResourceStatus, len(before))
+	for _, rs := range before {
+		known[refOf(rs)] = rs
+	}
+	for i := range resources {
+		rs := &resources[i]
+		if rs.Health == "" || rs.Health == statusHealthy {
+			continue
+		}
+		earlier := known[refOf(*rs)]
+		if earlier.Health == rs.Health && earlier.HealthSince != nil {
+			rs.HealthSince = earlier.HealthSince
+			continue
+		}
+		rs.HealthSince = &metav1.Time{Time: now.Truncate(time.Second)} // the resolution of metav1.Time
+	}
+}
+
+func refOf(rs v1alpha1.ResourceStatus) target.Ref {
+	return target.Ref{Group: rs.Group, Kind: rs.Kind, Namespace: rs.Namespace, Name: rs.Name}
+}
+
 // operationName returns the word for an accepted operation.
 func operationName(op target.LastOperation) string {
 	switch {
@@ -158,7 +184,7 @@ func storedResources(wl *v1alpha1.ThreeportWorkload) map[target.Ref]v1alpha1.Res
 	}
 	out := make(map[target.Ref]v1alpha1.ResourceStatus, len(wl.Status.Resources))
 	for _, rs := range wl.Status.Resources {
-		out[target.Ref{Group: rs.Group, Kind: rs.Kind, Namespace: rs.Namespace, Name: rs.Name}] = rs
+		out[refOf(rs)] = rs
 	}
 	return out
 }

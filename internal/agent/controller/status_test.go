@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -279,6 +280,34 @@ func TestReconcile_RetryAnnotation_SendsRejectedAgain(t *testing.T) {
 		t.Errorf("retried has %d bytes, want 1 to 600", len(got))
 	}
 	expect(3, w.stored(wl.Name).Status.Delivery.Retried, "a truncated value is one change")
+}
+
+func TestSetHealthSince(t *testing.T) {
+	now := time.Date(2026, 1, 31, 12, 0, 0, 5, time.UTC)
+	earlier, current := &metav1.Time{Time: now.Add(-time.Hour)}, &metav1.Time{Time: now.Truncate(time.Second)}
+	resource := func(health string, since *metav1.Time) []v1alpha1.ResourceStatus {
+		return []v1alpha1.ResourceStatus{{Kind: "Pod", Namespace: "ns", Name: "a", Health: health, HealthSince: since}}
+	}
+	for _, c := range []struct {
+		reason string
+		health string
+		before []v1alpha1.ResourceStatus
+		want   *metav1.Time
+	}{
+		{"the first status", "Down", nil, current},
+		{"the health is unchanged", "Down", resource("Down", earlier), earlier},
+		{"the health changed", "Down", resource("Unhealthy", earlier), current},
+		{"it was Healthy", "Down", resource("Healthy", nil), current},
+		{"an earlier agent wrote no time", "Down", resource("Down", nil), current},
+		{"it is Healthy", "Healthy", resource("Down", earlier), nil},
+		{"it is not assessed", "", resource("Down", earlier), nil},
+	} {
+		got := resource(c.health, nil)
+		setHealthSince(got, c.before, now)
+		if !got[0].HealthSince.Equal(c.want) {
+			t.Errorf("%s: healthSince is %v, want %v", c.reason, got[0].HealthSince, c.want)
+		}
+	}
 }
 
 func TestResourceStatuses(t *testing.T) {

@@ -147,9 +147,15 @@ func TestDemo_Hints(t *testing.T) {
 		t.Error("the test does not find the directory, the control groups and the processes of the running demo")
 	}
 	_, hints, _ := strings.Cut(d.Output(), "The cluster, in another terminal:")
+	hints, _, _ = strings.Cut(hints, "The web UI:")
 	script := "set -e\ncurl() { command curl --fail \"$@\"; }\n"
 	for line := range strings.Lines(hints) {
-		if command, ok := strings.CutPrefix(line, "  "); ok && !strings.Contains(command, " port-forward ") { // that does not end
+		command, ok := strings.CutPrefix(line, "  ")
+		switch {
+		case !ok || strings.Contains(command, " port-forward "): // that does not end
+		case strings.Contains(command, "kubectl-threeport"):
+			script += "! " + command // the workload crash is not Healthy
+		default:
 			script += command
 		}
 	}
@@ -165,6 +171,7 @@ func TestDemo_Hints(t *testing.T) {
 		"the output of a container": "the database is not there",
 		"the log of the agent":      `"msg":"Starting workers"`,
 		"the API's rows of Events":  `"Type":"WorkloadEvent"`,
+		"the plugin's tree":         "ThreeportWorkload crash",
 		"pods on the real node":     "node-real",
 		"the scaled Deployment":     "deployment.apps/web scaled",
 		"the rollout after the end": "successfully rolled out",

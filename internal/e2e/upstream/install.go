@@ -61,6 +61,29 @@ func (u *Upstream) InstallComponent(ctx context.Context, root, name string) (*un
 	return objects[0], u.ensure(ctx, objects[0])
 }
 
+// InstallLeases creates the agent's namespace and the Role for its Leases from config/ below the module's root, and binds the Role
+// to a user. It returns the namespace.
+func (u *Upstream) InstallLeases(ctx context.Context, root, user string) (namespace string, err error) {
+	for _, file := range []string{"manager/namespace.yaml", "rbac/leader_election_role.yaml", "rbac/leader_election_role_binding.yaml"} {
+		objects, err := readObjects(filepath.Join(root, "config", filepath.FromSlash(file)))
+		if err != nil {
+			return "", err
+		}
+		for _, obj := range objects {
+			if obj.GetKind() == "RoleBinding" {
+				obj.Object["subjects"] = []any{map[string]any{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": user}}
+			}
+			if err := u.ensure(ctx, obj); err != nil {
+				return "", fmt.Errorf("install the agent: %w", err)
+			}
+			if obj.GetKind() == "Namespace" {
+				namespace = obj.GetName()
+			}
+		}
+	}
+	return namespace, nil
+}
+
 // Grant creates a ClusterRole and binds it to a user.
 func (u *Upstream) Grant(ctx context.Context, role *unstructured.Unstructured, user string) error {
 	if err := u.ensure(ctx, role); err != nil {

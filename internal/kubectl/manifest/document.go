@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/threeport/threeport-agent/internal/kubectl/wrap"
 )
 
 // Document is an object of an input, or the error in its place.
@@ -159,10 +161,7 @@ func excerpt(value any) string {
 		return "a list"
 	case string:
 		const most = 40
-		if runes := []rune(v); len(runes) > most {
-			v = string(runes[:most]) + "…"
-		}
-		return fmt.Sprintf("%q", v)
+		return fmt.Sprintf("%q", wrap.Shorten(v, most))
 	default:
 		return cmp.Or(fmt.Sprint(v), "nothing")
 	}
