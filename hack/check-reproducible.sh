@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Builds the programs twice, in two folders and with two build caches, and compares them byte for byte. The second cache is
-# kept in the user's cache folder: what did not change is not compiled again.
+# kept in the user's cache folder, so that only changed packages are compiled.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 

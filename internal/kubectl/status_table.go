@@ -71,11 +71,18 @@ func statusOf(wl *v1alpha1.ThreeportWorkload) workloadStatus {
 	if s.Message == "" { // an earlier version of the agent wrote both into one field
 		s.Reason, s.Message, _ = strings.Cut(s.Reason, ": ")
 	}
+	s.overrideFor(wl)
+	return s
+}
+
+// overrideFor replaces a verdict that is missing, or that is not about the current workload.
+func (s *workloadStatus) overrideFor(wl *v1alpha1.ThreeportWorkload) {
+	st := &wl.Status
 	judged := meta.FindStatusCondition(st.Conditions, v1alpha1.ConditionHealthy)
 	switch {
-	case wl.Status.Health == "" && len(st.Conditions) == 0:
+	case st.Health == "" && len(st.Conditions) == 0:
 		s.override(health.Unknown, "NotSeen", "the agent has not reported on it yet: is the agent running?")
-	case wl.Status.Health == "":
+	case st.Health == "":
 		s.override(health.Unknown, "NotJudged", "the agent has not assessed it yet")
 	case !slices.Contains(statuses, s.Status):
 		s.override(health.Unknown, "NotUnderstood", fmt.Sprintf("the agent says %q, which this version of the plugin does not know", s.Status))
@@ -86,7 +93,6 @@ func statusOf(wl *v1alpha1.ThreeportWorkload) workloadStatus {
 	case s.Status == health.Healthy && judged != nil && judged.Status != metav1.ConditionTrue:
 		s.override(health.Unknown, cmp.Or(judged.Reason, "NotJudged"), cmp.Or(judged.Message, "the agent has not assessed it yet"))
 	}
-	return s
 }
 
 // namespacesOf returns the namespaces of the listed objects, sorted. The status has those that the spec omits.
@@ -119,7 +125,7 @@ func (s *workloadStatus) namespace() cell {
 	}
 }
 
-// override replaces a verdict that is not about the current workload.
+// override replaces a verdict, and its start.
 func (s *workloadStatus) override(status health.Status, reason, message string) {
 	s.Status, s.Reason, s.Message, s.Since, s.NotHealthySince = status, reason, message, nil, nil
 }

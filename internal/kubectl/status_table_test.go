@@ -283,7 +283,8 @@ func TestNextCommands(t *testing.T) {
 		{"nothing more is known", workloadStatus{Status: health.Down}, []string{tree}},
 		{"the agent is silent", workloadStatus{Status: health.Unknown, LastStatus: health.Down}, []string{"kubectl threeport status --fresh web"}},
 		{
-			"all pods crash", workloadStatus{Status: health.Down, Resources: []v1alpha1.ResourceStatus{{}, resource("CrashLoopBackOff", none)}},
+			"all pods crash",
+			workloadStatus{Status: health.Down, Resources: []v1alpha1.ResourceStatus{{}, resource("CrashLoopBackOff", none)}},
 			[]string{tree, "kubectl -n shop logs deployment/web --previous"},
 		},
 		{
@@ -292,7 +293,8 @@ func TestNextCommands(t *testing.T) {
 			[]string{tree},
 		},
 		{
-			"no container has run", workloadStatus{Status: health.Down, Resources: []v1alpha1.ResourceStatus{resource("ImagePullBackOff", none)}},
+			"no container has run",
+			workloadStatus{Status: health.Down, Resources: []v1alpha1.ResourceStatus{resource("ImagePullBackOff", none)}},
 			[]string{tree},
 		},
 	} {

@@ -45,30 +45,21 @@ func (f *fakeReporter) set(change func(*fakeReporter)) {
 	change(f)
 }
 
-func (f *fakeReporter) ResourceStatuses(workload string) []target.ResourceStatus {
+func (f *fakeReporter) ResourceStatuses(workload string) (statuses []target.ResourceStatus, pods target.Count) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.statuses != nil {
-		return slices.Clone(f.statuses)
+	if statuses = slices.Clone(f.statuses); statuses == nil {
+		wl, _ := f.targets.Workload(workload)
+		for _, r := range wl.Resources {
+			statuses = append(statuses, target.ResourceStatus{Resource: r, State: f.state, Message: f.message, Health: "Healthy", Reason: f.reason})
+		}
 	}
-	wl, _ := f.targets.Workload(workload)
-	var out []target.ResourceStatus
-	for _, r := range wl.Resources {
-		out = append(out, target.ResourceStatus{Resource: r, State: f.state, Message: f.message, Health: "Healthy", Reason: f.reason})
-	}
-	return out
-}
-
-func (f *fakeReporter) PodCount(workload string) target.Count {
-	statuses := f.ResourceStatuses(workload)
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	pods := f.labelled
+	pods = f.labelled
 	for _, s := range statuses {
 		pods.Total += s.Pods.Total
 		pods.Healthy += s.Pods.Healthy
 	}
-	return pods
+	return statuses, pods
 }
 
 func (f *fakeReporter) BaseKindErrors() []string {

@@ -25,10 +25,9 @@ import (
 
 // Reporter observes and assesses the resources of the registry's workloads. *reporter.Reporter is one.
 type Reporter interface {
-	// ResourceStatuses returns the status of each resource of a workload, in the order of the list.
-	ResourceStatuses(workload string) []target.ResourceStatus
-	// PodCount returns the counts of the pods of a workload.
-	PodCount(workload string) target.Count
+	// ResourceStatuses returns the status of each resource of a workload, in the order of the list, and the counts of the
+	// workload's Pods: those of its resources, and those that belong to it by its label only.
+	ResourceStatuses(workload string) (statuses []target.ResourceStatus, pods target.Count)
 	// BaseKindErrors returns the errors of the kinds that are watched for every workload.
 	BaseKindErrors() []string
 	// Health returns the verdict on a workload; an empty status while it has not been assessed.

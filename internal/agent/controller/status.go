@@ -95,10 +95,10 @@ func (r *Reconciler) status(wl *v1alpha1.ThreeportWorkload, progress target.Deli
 		Lease:              r.lease,
 	}
 	setHealth(&status, wl.Status, v, r.now())
-	observed := r.reporter.ResourceStatuses(wl.Name)
+	observed, pods := r.reporter.ResourceStatuses(wl.Name)
 	status.Resources = resourceStatuses(observed, progress.Operations, storedResources(wl))
 	setHealthSince(status.Resources, wl.Status.Resources, r.now())
-	setCounts(&status, observed, r.reporter.PodCount(wl.Name))
+	setCounts(&status, observed, pods)
 	status.Delivery = r.deliveryStatus(progress)
 	status.Delivery.Retried = retryAnnotation(wl)
 	durable, err := r.state.Durable()

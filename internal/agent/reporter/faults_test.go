@@ -54,7 +54,7 @@ func TestInformers_ErrorsAfterSync_UnavailableAfterStallTimeout(t *testing.T) {
 			w.proxy.CloseClientConnections()
 			asked := len(w.proxy.sent("/configmaps"))
 			w.during(time.Second, func() string {
-				s := w.reporter.ResourceStatuses(wl.Name)[0]
+				s := w.statuses(wl)[0]
 				patient := time.Since(begin) < config.StallTimeout
 				return complain(patient && s.State != target.Present, fmt.Sprintf("it is %s: %s", s.State, s.Message))
 			})

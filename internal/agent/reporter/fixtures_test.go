@@ -87,12 +87,18 @@ type: Normal
 		about.GetNamespace(), about.GetName(), about.GetUID(), reason)
 }
 
+// statuses returns the statuses of a workload's resources.
+func (w *world) statuses(wl target.Workload) []target.ResourceStatus {
+	statuses, _ := w.reporter.ResourceStatuses(wl.Name)
+	return statuses
+}
+
 // expectState waits for the state of a workload's resource.
 func (w *world) expectState(wl target.Workload, resource int, want target.State, message string) target.ResourceStatus {
 	w.Helper()
 	var last target.ResourceStatus
 	w.eventually(fmt.Sprintf("%s is %s %q", wl.Resources[resource].Ref, want, message), func() string {
-		statuses := w.reporter.ResourceStatuses(wl.Name)
+		statuses := w.statuses(wl)
 		if len(statuses) <= resource {
 			return "there are no statuses"
 		}

@@ -91,7 +91,7 @@ func TestReporter_RecreatedObject_DeletedBeforeAdded(t *testing.T) {
 	})
 	// The status may be damped, depending on how many of the deletions were assessed.
 	w.eventually("the resource is Healthy", func() string {
-		status := w.reporter.ResourceStatuses(wl.Name)[0]
+		status := w.statuses(wl)[0]
 		return complain(status.Health != "Healthy", fmt.Sprintf("it is %s: %s", status.Health, status.Cause))
 	})
 }
@@ -115,7 +115,7 @@ func TestInformers_ForbiddenKind_RecoversWithoutHotLoop(t *testing.T) {
 	})
 	before, begin := len(w.proxy.sent("")), time.Now()
 	w.during(3*time.Second, func() string {
-		if s := w.reporter.ResourceStatuses(wl.Name)[0]; s.State != target.Forbidden {
+		if s := w.statuses(wl)[0]; s.State != target.Forbidden {
 			return fmt.Sprintf("the state changed to %s without a reason", s.State)
 		}
 		return ""

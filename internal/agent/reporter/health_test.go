@@ -138,7 +138,7 @@ func TestReporter_Health_CauseHasOwnerPath(t *testing.T) {
 	expect := func(resource int, what string, good func(target.ResourceStatus) bool) {
 		t.Helper()
 		w.eventually(what, func() string { // each is assessed separately
-			status := w.reporter.ResourceStatuses(wl.Name)[resource]
+			status := w.statuses(wl)[resource]
 			return complain(status.State != target.Present || !good(status), fmt.Sprintf("the resource status is %+v", status))
 		})
 	}
@@ -153,7 +153,7 @@ func TestReporter_Health_CauseHasOwnerPath(t *testing.T) {
 	})
 	w.remove(direct)
 	w.eventually("the deleted pod is not counted", func() string {
-		pods := w.reporter.ResourceStatuses(wl.Name)[0].Pods
+		pods := w.statuses(wl)[0].Pods
 		return complain(pods != target.Count{Total: 3}, fmt.Sprint(pods))
 	})
 }
@@ -332,7 +332,7 @@ func TestReporter_EndpointSlices_CountForTheirService(t *testing.T) {
 	w.expectState(w.track("other", "discovery.k8s.io/v1 EndpointSlice other"), 0, target.Present, "")
 	w.expectStatus(wl, "Down")
 	w.expectHealth(wl, "Down ", "EndpointSlice web-1")
-	if pods := w.reporter.ResourceStatuses(wl.Name)[0].Pods; pods != (target.Count{}) {
+	if pods := w.statuses(wl)[0].Pods; pods != (target.Count{}) {
 		t.Errorf("%v pods are counted, want none", pods)
 	}
 	for name, whole := range map[string]bool{"web-1": false, "other": true} {

@@ -205,13 +205,11 @@ func (r *Reporter) DeletionsObserved(ctx context.Context, workload string) (bool
 	return r.informers.DeletionsObserved(ctx, workload)
 }
 
-// ResourceStatuses returns the state and the health of each resource of a workload, in the order in which they are listed.
-func (r *Reporter) ResourceStatuses(workload string) []target.ResourceStatus {
-	return r.assessor.ResourceStatuses(workload)
+// ResourceStatuses returns the state and the health of each resource of a workload, in the order in which they are listed, and
+// the counts of the workload's Pods.
+func (r *Reporter) ResourceStatuses(workload string) (statuses []target.ResourceStatus, pods target.Count) {
+	return r.assessor.ResourceStatuses(workload), r.assessor.PodCount(workload)
 }
-
-// PodCount returns the counts of the Pods of a workload: those of its resources, and those that belong to it by its label only.
-func (r *Reporter) PodCount(workload string) target.Count { return r.assessor.PodCount(workload) }
 
 // Health returns the verdict on a workload in words; empty while it is not known.
 func (r *Reporter) Health(workload string) (status, reason, message string) {
