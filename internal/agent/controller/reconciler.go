@@ -25,8 +25,8 @@ import (
 
 // Reporter observes and assesses the resources of the registry's workloads. *reporter.Reporter is one.
 type Reporter interface {
-	// ResourceStatuses returns the status of each resource of a workload, in the order of the list, and the counts of the
-	// workload's Pods: those of its resources, and those that belong to it by its label only.
+	// ResourceStatuses returns the status of each resource of a workload, in the order of the list, and the counts of all Pods
+	// of the workload.
 	ResourceStatuses(workload string) (statuses []target.ResourceStatus, pods target.Count)
 	// BaseKindErrors returns the errors of the kinds that are watched for every workload.
 	BaseKindErrors() []string

@@ -5,9 +5,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/chromedp/cdproto/emulation"
-	"github.com/chromedp/chromedp"
-
 	"github.com/threeport/threeport-agent/internal/threeport"
 )
 
@@ -118,31 +115,4 @@ func TestWorkloadPage_Since_IsStartOfReason(t *testing.T) {
 	}
 	sendStatus(t, api, cluster.Agent, instances["web"], status("Healthy", "", "", now, time.Minute))
 	until(t, tab, "document.querySelector('.status-word').innerText.startsWith('Healthy for ') && "+times+".length === 1")
-}
-
-// The time in a cause is in the zone of all other times.
-func TestCause_Time_IsInZone(t *testing.T) {
-	now := time.Now()
-	const minute = "2026-01-31T23:42Z"
-	w := withStatus("web", status("Down", "ImagePullBackOff", "2 pods ImagePullBackOff, since "+minute+" → Deployment web", now, 20*time.Minute))
-	w.addListed(object("apps", "Deployment", "web"), "Down", "ImagePullBackOff", "2 pods ImagePullBackOff, since "+minute)
-	api, instances := startAPI(t, neverOffline, Fleet{Clusters: []Cluster{newClusterWith("north", w)}})
-	tab := openTab(t)
-	if _, err := chromedp.Call(tab.ctx, emulation.SetTimezoneOverride, emulation.SetTimezoneOverrideParams{TimezoneID: "Pacific/Kiritimati"}); err != nil {
-		t.Fatal(err)
-	}
-	expect := func(path, shown, text string) {
-		t.Helper()
-		visit(t, tab, api.URL+path, shown)
-		local := "/^2 pods ImagePullBackOff, since 1 Feb( 2026)?, 13:42$/.test(" + text + ")"
-		until(t, tab, local)
-		click(t, tab, "#utc")
-		until(t, tab, text+" === '2 pods ImagePullBackOff, since "+minute+"'")
-		click(t, tab, "#utc")
-		until(t, tab, local)
-	}
-	expect("/", listShown, "document.querySelector('.fault').innerText")
-	expect(pathOf(instances["web"]), workloadShown, "document.querySelector('.cause-what').innerText")
-	expect(pathOf(instances["web"]), workloadShown, "document.querySelector('.object-cause').innerText")
-	expect(pathOf(instances["web"]), workloadShown, "document.querySelector('.node').title.replace('Deployment shop/web ', '')")
 }

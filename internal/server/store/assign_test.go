@@ -36,7 +36,7 @@ func TestAssignWorkload_OtherCluster_ResetsVersions(t *testing.T) {
 		}
 		apply(t, s, "old", reports(50)...)
 		setLastHeartbeat(t, s, "old", silence)
-		markSilent(t, s, SilentCount{Clusters: 1, Workloads: 1})
+		markSilent(t, s, Silenced{Clusters: []string{"name of old"}, Workloads: 1})
 		wantTold := expectNoChange(t, s)
 		assign(t, s, w.workload, "new", "old")
 		if got, want := workloadRowOf(t, s, w.workload), "reported Healthy 0, shown Healthy 5, silent false, Reason: cause 50"; got != want {

@@ -24,7 +24,7 @@ func TestDeleteCluster_DetachesWorkloads(t *testing.T) {
 			treeOf(w.workload, 50, nodeOf("a", "a", "Healthy")))
 		apply(t, s, "kept", statusOf(w.helm, "Healthy", 5))
 		setLastHeartbeat(t, s, "old", silence)
-		markSilent(t, s, SilentCount{Clusters: 1, Workloads: 1})
+		markSilent(t, s, Silenced{Clusters: []string{"name of old"}, Workloads: 1})
 		wantTold := expectNoChange(t, s)
 
 		deleteCluster(t, s, "old", 1)

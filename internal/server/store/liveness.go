@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -10,12 +11,15 @@ import (
 	"github.com/threeport/threeport-agent/internal/threeport"
 )
 
-// SilentCount counts the clusters and workloads that [Store.MarkSilent] marked.
-type SilentCount struct{ Clusters, Workloads int64 }
+// Silenced is what [Store.MarkSilent] marked.
+type Silenced struct {
+	Clusters  []string // their names, or their UIDs for clusters without a name
+	Workloads int64
+}
 
 // overdueClusters are clusters without a recent heartbeat, and silent ones with workloads that an interrupted run left
 // unmarked.
-const overdueClusters = `SELECT c.uid FROM clusters c
+const overdueClusters = `SELECT c.uid, c.name FROM clusters c
 	WHERE c.heardat < ? AND NOT c.v0only AND (NOT c.silent OR EXISTS
 		(SELECT 1 FROM workloads w WHERE w.clusteruid = c.uid AND w.deletedat IS NULL AND NOT w.silent))
 	ORDER BY c.uid`
@@ -24,28 +28,29 @@ const overdueClusters = `SELECT c.uid FROM clusters c
 // as Unknown. The reported status is kept. Several replicas may run it at once, also during reports. It skips clusters
 // that report meanwhile, and those whose agents use v0 (see [Store.RecordV0Report]). The next report set of a cluster
 // reverts it.
-func (s *Store) MarkSilent(ctx context.Context, timeout time.Duration) (SilentCount, error) {
-	var done SilentCount
+func (s *Store) MarkSilent(ctx context.Context, timeout time.Duration) (Silenced, error) {
+	type silentCluster struct{ uid, name string }
+	var done Silenced
 	present, err := s.databaseTime(ctx)
 	if err != nil {
 		return done, fmt.Errorf("find silent clusters: %w", err)
 	}
 	heardBefore := present - timeout.Microseconds()
-	overdue, err := collect(ctx, s.read, overdueClusters, []any{heardBefore}, func(scan scanner) (uid string, err error) {
-		err = scan(&uid)
-		return uid, err
+	overdue, err := collect(ctx, s.read, overdueClusters, []any{heardBefore}, func(scan scanner) (c silentCluster, err error) {
+		err = scan(&c.uid, &c.name)
+		return c, err
 	})
 	if err != nil {
 		return done, fmt.Errorf("find silent clusters: %w", err)
 	}
-	for _, uid := range overdue {
-		workloads, silent, err := s.markClusterSilent(ctx, uid, heardBefore)
+	for _, c := range overdue {
+		workloads, silent, err := s.markClusterSilent(ctx, c.uid, heardBefore)
 		done.Workloads += workloads
 		if err != nil {
 			return done, fmt.Errorf("mark cluster as silent: %w", err)
 		}
 		if silent {
-			done.Clusters++
+			done.Clusters = append(done.Clusters, cmp.Or(c.name, c.uid))
 		}
 	}
 	return done, nil

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"reflect"
 	"testing"
 	"time"
 
@@ -16,13 +17,13 @@ func setLastHeartbeat(t *testing.T, s *Store, cluster string, since time.Duratio
 // silence is the timeout: long compared with the duration of a test.
 const silence = time.Hour
 
-func markSilent(t *testing.T, s *Store, want SilentCount) {
+func markSilent(t *testing.T, s *Store, want Silenced) {
 	t.Helper()
 	found, err := s.MarkSilent(t.Context(), silence)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if found != want {
+	if !reflect.DeepEqual(found, want) {
 		t.Errorf("found %+v, want %+v", found, want)
 	}
 }
@@ -48,10 +49,10 @@ func TestMarkSilent(t *testing.T) {
 		apply(t, s, "one", statusOf(w.workload, "Healthy", 5))
 		apply(t, s, "two", statusOf(w.helm, "Healthy", 5))
 		setLastHeartbeat(t, s, "one", silence/2)
-		markSilent(t, s, SilentCount{})
+		markSilent(t, s, Silenced{})
 		setLastHeartbeat(t, s, "one", silence/2)
 		wantTold := expectNoChange(t, s)
-		markSilent(t, s, SilentCount{Clusters: 1, Workloads: 1})
+		markSilent(t, s, Silenced{Clusters: []string{"name of one"}, Workloads: 1})
 		if got, want := workloadRowOf(t, s, w.workload), "reported Healthy 5, shown Unknown 3, silent true, Reason: cause 5"; got != want {
 			t.Errorf("got %s, want %s", got, want)
 		}
@@ -59,18 +60,18 @@ func TestMarkSilent(t *testing.T) {
 		if got, want := workloadRowOf(t, s, w.helm), "reported Healthy 5, shown Healthy 5, silent false, Reason: cause 5"; got != want {
 			t.Errorf("another cluster: got %s, want %s", got, want)
 		}
-		markSilent(t, s, SilentCount{})
+		markSilent(t, s, Silenced{})
 
 		r := resource(t, workload)
 		if _, err := s.Update(t.Context(), r, int64(w.workload.ID), []any{nil, "Down", nil}); err != nil {
 			t.Fatal(err)
 		}
-		markSilent(t, s, SilentCount{})
+		markSilent(t, s, Silenced{})
 		apply(t, s, "one") // a heartbeat
 		if got, want := workloadRowOf(t, s, w.workload), "reported Down 5, shown Down 0, silent false, : "; got != want {
 			t.Errorf("after a report: got %s, want %s", got, want)
 		}
-		markSilent(t, s, SilentCount{})
+		markSilent(t, s, Silenced{})
 	})
 }
 
@@ -80,7 +81,7 @@ func TestApply_ReportOfSilentCluster_RestoresStatus(t *testing.T) {
 		w := newWorld(t, s)
 		apply(t, s, "one", statusOf(w.workload, "Healthy", 5), eventOf(w.helm, "event", 1))
 		setLastHeartbeat(t, s, "one", silence)
-		markSilent(t, s, SilentCount{Clusters: 1, Workloads: 2})
+		markSilent(t, s, Silenced{Clusters: []string{"name of one"}, Workloads: 2})
 		apply(t, s, "one", statusOf(w.workload, "Down", 6))
 		for of, want := range map[threeport.Instance]string{
 			w.workload: "reported Down 6, shown Down 0, silent false, Reason: cause 6",
@@ -104,7 +105,7 @@ func TestMarkSilent_ManyWorkloads_UsesSeveralTransactions(t *testing.T) {
 		// A process that ended after its first step.
 		mustExec(t, s, "UPDATE clusters SET silent = TRUE")
 		mustExec(t, s, "UPDATE workloads SET silent = TRUE, status = 'Unknown', rank = 3 WHERE id <= 500")
-		markSilent(t, s, SilentCount{Clusters: 1, Workloads: maxRowsPerTx + 3})
+		markSilent(t, s, Silenced{Clusters: []string{"name of one"}, Workloads: maxRowsPerTx + 3})
 		if n := count(t, s, "SELECT COUNT(*) FROM workloads WHERE status = 'Unknown' AND rank = 3 AND silent"); n != 2*maxRowsPerTx+3 {
 			t.Errorf("%d workloads are silent, want %d", n, 2*maxRowsPerTx+3)
 		}

@@ -25,7 +25,7 @@ func TestRecordV0Report_ClusterIsNotSilent(t *testing.T) {
 		apply(t, s, "two", statusOf(w.helm, "Healthy", 5))
 		setLastHeartbeat(t, s, "one", silence)
 		setLastHeartbeat(t, s, "two", silence)
-		markSilent(t, s, SilentCount{Clusters: 2, Workloads: 2})
+		markSilent(t, s, Silenced{Clusters: []string{"name of one", "name of two"}, Workloads: 2})
 		wantTold := expectNoChange(t, s)
 
 		recordV0Report(t, s, w.workload)
@@ -41,7 +41,7 @@ func TestRecordV0Report_ClusterIsNotSilent(t *testing.T) {
 				t.Errorf("cluster %s: silent %t, want %t", c.ClusterUID, c.Silent, c.ClusterUID == "two")
 			}
 		}
-		markSilent(t, s, SilentCount{})
+		markSilent(t, s, Silenced{})
 
 		changed := count(t, s, "SELECT changedat FROM clusters WHERE uid = 'one'")
 		recordV0Report(t, s, w.workload)
@@ -51,7 +51,7 @@ func TestRecordV0Report_ClusterIsNotSilent(t *testing.T) {
 
 		apply(t, s, "one") // report sets again, so silence counts again
 		setLastHeartbeat(t, s, "one", silence)
-		markSilent(t, s, SilentCount{Clusters: 1, Workloads: 1})
+		markSilent(t, s, Silenced{Clusters: []string{"name of one"}, Workloads: 1})
 	})
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"strings"
 	"sync"
 	"time"
 )
@@ -138,13 +139,17 @@ func (c MaintainConfig) repeat(ctx context.Context, every time.Duration, do func
 	}
 }
 
+// loggedNames is the number of silent clusters whose names one log record has.
+const loggedNames = 10
+
 func (s *Store) markSilentAndLog(ctx context.Context, c MaintainConfig) {
 	found, err := s.MarkSilent(ctx, c.AgentTimeout)
 	if err != nil && ctx.Err() == nil {
 		c.Log.WarnContext(ctx, "Looking for silent agents failed; retrying at the next interval", "error", err)
 	}
-	if found.Clusters > 0 {
-		c.Log.InfoContext(ctx, "Agents are silent; their workloads are shown as Unknown", "clusters", found.Clusters, "workloads", found.Workloads)
+	if n := len(found.Clusters); n > 0 {
+		c.Log.InfoContext(ctx, "Agents are silent; their workloads are shown as Unknown",
+			"clusters", n, "names", strings.Join(found.Clusters[:min(n, loggedNames)], ", "), "workloads", found.Workloads)
 	}
 }
 

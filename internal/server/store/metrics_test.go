@@ -64,7 +64,7 @@ func TestFleetCollector_Metrics(t *testing.T) {
 			}
 		}
 		setLastHeartbeat(t, s, "mute", silence)
-		markSilent(t, s, SilentCount{Clusters: 1, Workloads: 1})
+		markSilent(t, s, Silenced{Clusters: []string{"name of mute"}, Workloads: 1})
 
 		maps.Copy(want, map[string]float64{
 			"clusters reporting": 2, "clusters silent": 1, "clusters v0": 1, "agent_delay_seconds": 7, "agent_dead_letters": 1.5 * math.MaxInt64,

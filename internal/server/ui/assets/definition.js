@@ -11,7 +11,7 @@ import { retryNow, problemText, retry } from './retry.js';
 import { retryButton, skeleton } from './states.js';
 import { badge } from './status.js';
 import { long, isolated } from './text.js';
-import { inZone, sinceStamp, stamp } from './time.js';
+import { sinceStamp, stamp } from './time.js';
 import { stateWord } from './tree.js';
 import { yamlLines } from './yaml.js';
 
@@ -172,7 +172,7 @@ function facts(o, past) {
     h('h2', { id: 'object-title' }, h('span', { class: 'kind' }, isolated(kind)), ' ', isolated(name)),
     h('div', { class: 'object-health' }, badge(o.health, { past: past || Boolean(o.gone) }), o.gone ? h('span', {}, goneWord(o) === 'deleted' ? 'deleted ' : `${goneWord(o)} since `, stamp(o.deleted ?? o.gone)) : o.since && h('span', {}, was ? ['since ', stamp(o.since)] : ['for ', sinceStamp(o.since)]),
       o.state && o.state !== 'Present' && h('span', { class: 'tag' }, stateWord(o, past), o.absentSince && [' ', stamp(o.absentSince)])),
-    (o.cause || o.reason) && h('p', { class: 'object-cause' }, was && 'Last reported cause: ', long(inZone(o.cause) || o.reason, 400)),
+    (o.cause || o.reason) && h('p', { class: 'object-cause' }, was && 'Last reported cause: ', long(o.cause || o.reason, 400)),
     h('p', { class: 'object-where mono' }, version && [isolated([group, version].filter(Boolean).join('/')), ' · '], namespace && [isolated(namespace), ' · '], o.listed ? 'listed' : 'derived'),
     o.pod && podFacts(o.pod, past || Boolean(o.gone)),
   ];

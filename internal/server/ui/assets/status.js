@@ -1,7 +1,7 @@
 // The statuses of the API, worst first.
 
 import { h, icon } from './dom.js';
-import { clock, inZone } from './time.js';
+import { clock } from './time.js';
 
 export const STATUSES = ['Down', 'Error', 'Unhealthy', 'Unknown', 'Reconciling', 'Healthy'];
 
@@ -45,10 +45,10 @@ export function fallbackCause({ status, reason, since, clusterUID }) {
 
 /**
  * causes is the chain of causes, from the object at fault to a listed object; see docs/health.md. Agents report the object at fault
- * first, and earlier ones reported it last. Times are in the chosen zone.
+ * first, and earlier ones reported it last.
  */
 export function causes({ cause }) {
-  const text = inZone(cause);
+  const text = String(cause ?? '');
   return text.includes(' ← ') ? text.split(' ← ').reverse() : text.split(' → ');
 }
 

@@ -97,14 +97,6 @@ export function clock(time, options) {
   return day(date) === day(now()) ? hours(date, options) : `${day(date)}, ${hours(date, options)}`;
 }
 
-const MINUTE_IN_UTC = /\b\d{4}-\d\d-\d\dT\d\d:\d\dZ/g; // as agents write it into a cause
-
-/** inZone writes the times in a cause in the chosen zone. */
-export function inZone(cause) {
-  const text = String(cause ?? '');
-  return exact ? text : text.replace(MINUTE_IN_UTC, (time) => clock(time) || time);
-}
-
 /** day is a date, with the year unless it is this one. */
 export function day(time) {
   return (format.year.format(time) === format.year.format(now()) ? format.day : format.dayYear).format(time);

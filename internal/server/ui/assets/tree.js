@@ -5,7 +5,6 @@ import { NODE, across, down, edge } from './layout.js';
 import { GROUP_PAGE, buildTree, goneWord, groupSiblings, kindsOf, size } from './objects.js';
 import { known } from './status.js';
 import { clip, count, many, middle, plain, isolated } from './text.js';
-import { inZone } from './time.js';
 
 const NARROW = 620; // below this width a tree from left to right does not fit, in pixels
 
@@ -211,7 +210,7 @@ function drawObject({ object: o, children }, past) {
   const health = statusOf({ object: o });
   const verdict = past ? `was ${health}` : health;
   const state = stateOf(o, past) || (past ? verdict : '');
-  const why = inZone(o.cause) || o.reason;
+  const why = o.cause || o.reason;
   const cause = past && why ? `Last reported cause: ${why}` : why;
   return {
     class: o.listed ? 'listed' : '', 'data-status': health,
