@@ -42,7 +42,9 @@ func (s *workloadStatus) writeDetails(out io.Writer, p palette, now time.Time, o
 		field(name, cell{text: command})
 		name = ""
 	}
-	field("READY", fraction(s.Ready), cell{text: resourceNoun(s.Ready)})
+	if s.Ready != nil {
+		field("READY", fraction(s.Ready), cell{text: plural(int(s.Ready.Total), "resource")})
+	}
 	field("PODS", fraction(s.Pods))
 	field("INSTANCE", cell{text: fmt.Sprintf("%s %d", s.Type, s.ID)})
 	if s.ConfirmedAt != nil {
@@ -107,14 +109,6 @@ func logsCommand(r *v1alpha1.ResourceStatus) string {
 		return ""
 	}
 	return fmt.Sprintf("kubectl -n %s logs %s/%s --previous", r.Namespace, strings.ToLower(r.Kind), r.Name)
-}
-
-// resourceNoun is the noun after a count: "1/1 resource", "2/4 resources".
-func resourceNoun(c *v1alpha1.Count) string {
-	if c == nil {
-		return "resources"
-	}
-	return plural(int(c.Total), "resource")
 }
 
 // joined joins all cells but the first.

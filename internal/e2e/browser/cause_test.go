@@ -100,6 +100,8 @@ func TestWorkloadList_PodsAndNamespaces_AreShown(t *testing.T) {
 
 				"the first namespace":              "rowOf('web').querySelector('.namespaces bdi').innerText === 'monitoring' && whole(rowOf('web').querySelector('.namespaces bdi'))",
 				"the number of other namespaces":   "rowOf('web').querySelector('.others').innerText === '+2' && whole(rowOf('web').querySelector('.others'))",
+				"the tooltip names the cluster":    "rowOf('web').querySelector('.cell-cluster bdi').title === 'north\\nuid-of-north'",
+				"every status has a meaning":       "document.querySelectorAll('.chip[data-status]').length === 6 && [...document.querySelectorAll('.chip[data-status]')].every((e) => e.title)",
 				"the tooltip names all namespaces": "rowOf('web').querySelector('.namespaces').title === 'monitoring, payments, shop'",
 
 				"without a tree there are none":    "!rowOf('v0').querySelector('.namespaces').checkVisibility() && rowOf('v0').querySelector('.cell-pods').innerText === ''",

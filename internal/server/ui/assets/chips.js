@@ -2,7 +2,7 @@
 
 import { fill, h, icon } from './dom.js';
 import { ONLY } from './filters.js';
-import { STATUSES, known } from './status.js';
+import { MEANINGS, STATUSES, known } from './status.js';
 import { count } from './text.js';
 
 /** Chips shows the numbers. A click calls toggle(group, name), where the group is `statuses` or `only`. */
@@ -11,7 +11,7 @@ export class Chips {
   #bar = h('div', { class: 'share', 'aria-hidden': 'true' });
 
   constructor(toggle) {
-    for (const status of STATUSES) this.#add('statuses', status, toggle, { 'data-status': status }, icon(status), h('span', { class: 'word' }, status));
+    for (const status of STATUSES) this.#add('statuses', status, toggle, { 'data-status': status, title: MEANINGS[status] }, icon(status), h('span', { class: 'word' }, status));
     for (const [name, word, meaning] of ONLY) this.#add('only', name, toggle, { 'data-only': name, title: meaning }, h('span', { class: 'word' }, word));
     const group = (name, props, ...label) => h('div', { class: 'chips-group', role: 'group', ...props }, ...label, [...this.#chips[name].values()].map(({ button }) => button));
     this.element = h('div', { class: 'summary' },

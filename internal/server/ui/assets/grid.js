@@ -209,7 +209,7 @@ function fillRow({ parts }, item) {
   fillNamespaces(parts, item.namespaces ?? []);
   fillPods(parts.pods, item);
   setIsolated(parts.cluster, item.clusterName || item.clusterUID || '–', 80);
-  parts.cluster.title = plain(item.clusterUID);
+  parts.cluster.title = [item.clusterName, item.clusterUID].filter(Boolean).map(plain).join('\n');
   const since = sinceOf(item);
   if (since) {
     parts.since.dateTime = since;

@@ -5,6 +5,16 @@ import { clock } from './time.js';
 
 export const STATUSES = ['Down', 'Error', 'Unhealthy', 'Unknown', 'Reconciling', 'Healthy'];
 
+/** MEANINGS of the statuses, in short; see docs/health.md. Only other reporters than the agent report Error. */
+export const MEANINGS = {
+  Down: 'Nothing of it works',
+  Error: 'The reporter could not read the status',
+  Unhealthy: 'It works in part, or something is wrong',
+  Unknown: 'No signal, or the agent is offline',
+  Reconciling: 'It is in progress, or inactive on request',
+  Healthy: 'It runs as declared',
+};
+
 const RANKS = new Map(STATUSES.map((status, rank) => [status, rank]));
 
 /** known maps an unknown status to Unknown. */

@@ -132,7 +132,7 @@ export class WorkloadPage {
     if (first) this.#build();
     shown.note.hidden = true;
     document.title = plain(`${known(detail.workload.status)}: ${detail.workload.name}`);
-    patch(document.getElementById('crumbs'), h('a', { href: listAddress() }, 'Workloads'), h('span', { 'aria-hidden': 'true' }, '/'), h('span', { 'aria-current': 'page' }, isolated(detail.workload.name)));
+    patch(document.getElementById('crumbs'), h('a', { href: listAddress() }, 'Workloads'), h('span', { 'aria-hidden': 'true' }, '/'), h('span', { 'aria-current': 'page', title: plain(detail.workload.name) }, isolated(detail.workload.name)));
     this.#drawVerdict();
     if (before && before !== detail.workload.status) announce(`The workload is ${known(detail.workload.status)}`);
     this.#drawObjects();
