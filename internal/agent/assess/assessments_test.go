@@ -19,7 +19,7 @@ func assessment(status health.Status) health.Assessment {
 }
 
 // The counts of a workload have the Pods that belong to it by its label only, and no completed Pods.
-func TestAssessor_PodCount(t *testing.T) {
+func TestAssessor_ResourceStatuses_CountsPods(t *testing.T) {
 	a, _ := newAssessor()
 	completed := health.Assessment{Verdict: health.Verdict{Status: health.Healthy, Reason: health.Completed}, Phase: health.Ended}
 	web, migration := target.Ref{Group: "apps", Kind: "Deployment", Namespace: "ns", Name: "web"}, target.Ref{Kind: "Pod", Namespace: "ns", Name: "migration"}
@@ -34,14 +34,15 @@ func TestAssessor_PodCount(t *testing.T) {
 	set(web, "Pod", "web-2", assessment(health.Down))
 	set(migration, "Pod", "migration", completed)
 	set(target.Ref{}, "Pod", "hook", completed)
-	if got, want := a.PodCount("web"), (target.Count{Total: 2, Healthy: 1}); got != want {
-		t.Errorf("with completed Pods, the Pods are %+v, want %+v", got, want)
+	if _, got := a.ResourceStatuses("web"); got != (target.Count{Total: 2, Healthy: 1}) {
+		t.Errorf("with completed Pods, the Pods are %+v, want 1 of 2", got)
 	}
 	set(target.Ref{}, "Pod", "hook", assessment(health.Healthy))
-	if got, want := a.PodCount("web"), (target.Count{Total: 3, Healthy: 2}); got != want {
+	statuses, got := a.ResourceStatuses("web")
+	if want := (target.Count{Total: 3, Healthy: 2}); got != want {
 		t.Errorf("with a labelled Pod that runs, the Pods are %+v, want %+v", got, want)
 	}
-	for _, s := range a.ResourceStatuses("web") {
+	for _, s := range statuses {
 		if want := map[string]target.Count{"web": {Total: 2, Healthy: 1}}[s.Name]; s.Pods != want {
 			t.Errorf("%s has the Pods %+v, want %+v", s.Name, s.Pods, want)
 		}

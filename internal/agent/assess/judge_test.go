@@ -47,7 +47,8 @@ func TestAssessor_Assess_PanicCostsOneVerdict(t *testing.T) {
 		attribution := target.Attribution{Workload: wl.Name, Resource: r, Listed: true}
 		a.Assess(attribution, Object{Identity: target.Identity{Ref: r.Ref, UID: "1"}, Cached: object, Whole: object})
 	}
-	for _, got := range a.ResourceStatuses("web") {
+	statuses, _ := a.ResourceStatuses("web")
+	for _, got := range statuses {
 		want := [2]string{"Healthy", ""}
 		if got.Name == "bad" {
 			want = [2]string{"Unknown", "InternalError"}

@@ -22,7 +22,8 @@ func (a *Assessor) BuildTree(instance target.Instance) observe.Tree {
 	}
 	assessed, pods := map[types.UID]health.Dependent{}, map[types.UID]*observe.PodFacts{}
 	for _, part := range a.targets.WorkloadsOf(instance) {
-		b.addListed(a.ResourceStatuses(part.Name))
+		statuses, _ := a.ResourceStatuses(part.Name)
+		b.addListed(statuses)
 		maps.Copy(assessed, a.assessments.descendants(part.Name))
 		maps.Copy(pods, a.assessments.podFacts(part.Name))
 	}

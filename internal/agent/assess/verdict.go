@@ -32,30 +32,26 @@ func notChecked(s target.ResourceStatus) bool {
 	return s.State == target.Forbidden && s.GroupKind() == schema.GroupKind{Kind: "Secret"}
 }
 
-// ResourceStatuses returns the state and the health of each resource of a workload, in the order in which they are listed.
-func (a *Assessor) ResourceStatuses(workload string) []target.ResourceStatus {
+// ResourceStatuses returns the state and the health of each resource of a workload, in the order in which they are listed. It
+// also counts the workload's Pods: those of its resources, and those that belong to it by its label only.
+func (a *Assessor) ResourceStatuses(workload string) (statuses []target.ResourceStatus, pods target.Count) {
+	judged := a.assessments.verdicts(workload)
+	for _, verdict := range judged {
+		pods.Total += verdict.pods.Total
+		pods.Healthy += verdict.pods.Healthy
+	}
 	wl, ok := a.targets.Workload(workload)
 	if !ok {
-		return nil
+		return nil, pods
 	}
-	judged := a.assessments.verdicts(workload)
-	out := make([]target.ResourceStatus, 0, len(wl.Resources))
+	statuses = make([]target.ResourceStatus, 0, len(wl.Resources))
 	for _, r := range wl.Resources {
 		s, verdict := a.cluster.ResourceStatus(r), judged[r.Ref]
 		v := verdictOf(s, verdict.Verdict)
 		s.Health, s.Reason, s.Cause, s.Pods = string(v.Status), v.Reason, v.Message, verdict.pods
-		out = append(out, s)
+		statuses = append(statuses, s)
 	}
-	return out
-}
-
-// PodCount returns the counts of the Pods of a workload: those of its resources, and those that belong to it by its label only.
-func (a *Assessor) PodCount(workload string) (pods target.Count) {
-	for _, verdict := range a.assessments.verdicts(workload) {
-		pods.Total += verdict.pods.Total
-		pods.Healthy += verdict.pods.Healthy
-	}
-	return pods
+	return statuses, pods
 }
 
 // Health returns the verdict on a workload in words; empty while it is not known.

@@ -55,7 +55,8 @@ func TestAssessor_Verdict_LeavesOutForbiddenSecrets(t *testing.T) {
 		if got, ok := a.undamped("web"); !ok || got != tt.want {
 			t.Errorf("%s: the verdict is %+v, %t, want %+v", tt.reason, got, ok, tt.want)
 		}
-		if got := a.ResourceStatuses("web")[0]; got.Kind == "Secret" &&
+		statuses, _ := a.ResourceStatuses("web")
+		if got := statuses[0]; got.Kind == "Secret" &&
 			(got.State != target.Forbidden || got.Health != string(health.Unknown) || got.Reason != health.NotChecked) {
 			t.Errorf("%s: the Secret is %s %s %s, want Forbidden Unknown NotChecked", tt.reason, got.State, got.Health, got.Reason)
 		}

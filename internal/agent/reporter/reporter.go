@@ -208,7 +208,7 @@ func (r *Reporter) DeletionsObserved(ctx context.Context, workload string) (bool
 // ResourceStatuses returns the state and the health of each resource of a workload, in the order in which they are listed, and
 // the counts of the workload's Pods.
 func (r *Reporter) ResourceStatuses(workload string) (statuses []target.ResourceStatus, pods target.Count) {
-	return r.assessor.ResourceStatuses(workload), r.assessor.PodCount(workload)
+	return r.assessor.ResourceStatuses(workload)
 }
 
 // Health returns the verdict on a workload in words; empty while it is not known.
