@@ -56,7 +56,7 @@ func (k *kept) covers(place []string) bool {
 }
 
 func (r *Rules) apply(object map[string]any) (changed bool) {
-	changed = cut(object, maxDepth)
+	_, changed = cut(object, maxDepth+1)
 	var places kept
 	for _, l := range []layer{r.user, r.builtIn} {
 		visit(object, l.keep, func(_ *rule, place []string, _ any, _ func(any)) {
@@ -76,31 +76,26 @@ func (r *Rules) apply(object map[string]any) (changed bool) {
 // object in Kubernetes is nested as deep.
 const maxDepth = 200
 
-// cut replaces the maps and lists below a depth.
-func cut(v any, depth int) (changed bool) {
+// cut replaces the maps and lists at a depth, and returns what is left of the value.
+func cut(v any, depth int) (left any, changed bool) {
+	if depth == 0 && isNested(v) {
+		return threeport.Redacted, true
+	}
 	switch v := v.(type) {
 	case map[string]any:
 		for name, child := range v {
-			switch {
-			case !isNested(child):
-			case depth > 0:
-				changed = cut(child, depth-1) || changed
-			default:
-				v[name], changed = threeport.Redacted, true
+			if left, isCut := cut(child, depth-1); isCut {
+				v[name], changed = left, true
 			}
 		}
 	case []any:
 		for i, child := range v {
-			switch {
-			case !isNested(child):
-			case depth > 0:
-				changed = cut(child, depth-1) || changed
-			default:
-				v[i], changed = threeport.Redacted, true
+			if left, isCut := cut(child, depth-1); isCut {
+				v[i], changed = left, true
 			}
 		}
 	}
-	return changed
+	return v, changed
 }
 
 func isNested(v any) bool {
