@@ -16,39 +16,61 @@ func (w *Workload) listedObject(ref threeport.ObjectRef, created time.Time) Oper
 	})}}
 }
 
+// listedFixture is the workload web. It lists a Deployment web, which is 40 minutes old, and a ConfigMap settings, which is 20
+// minutes old.
+type listedFixture struct {
+	t        *testing.T
+	url      string // of the API
+	agent    threeport.Agent
+	instance threeport.Instance
+	web      threeport.TreeObject
+	settings threeport.ObjectRef
+}
+
+func newListedFixture(t *testing.T, now time.Time) *listedFixture {
+	t.Helper()
+	w := withStatus("web", status("Healthy", "", "", now, 50*time.Minute))
+	settings := object("", "ConfigMap", "settings")
+	created := []Operation{
+		w.listedObject(object("apps", "Deployment", "web"), now.Add(-40*time.Minute)), w.listedObject(settings, now.Add(-20*time.Minute)),
+	}
+	cluster := newClusterWith("north", w)
+	api, instances := startAPI(t, neverOffline, Fleet{Clusters: []Cluster{cluster}})
+	f := &listedFixture{t: t, url: api.URL, agent: cluster.Agent, instance: instances["web"], web: w.Tree[0], settings: settings}
+	f.send(created[0].report(f.instance), created[1].report(f.instance))
+	return f
+}
+
+func (f *listedFixture) send(reports ...threeport.Report) {
+	f.t.Helper()
+	if err := SendReports(f.t.Context(), f.url, threeport.ReportSet{Agent: f.agent, Reports: reports}); err != nil {
+		f.t.Fatal(err)
+	}
+}
+
+// tree reports the tree.
+func (f *listedFixture) tree(objects ...threeport.TreeObject) threeport.Report {
+	return threeport.Report{Instance: f.instance, Version: threeport.ID(time.Now().UnixMicro()), Tree: &threeport.TreeReport{Objects: objects}}
+}
+
 // The timeline and the list of Events show when listed objects were created and deleted.
 func TestTimeline_ListedObjects_CreationsAndDeletionsAreMarked(t *testing.T) {
 	now := time.Now()
-	w := withStatus("web", status("Healthy", "", "", now, 50*time.Minute))
-	web, settings := object("apps", "Deployment", "web"), object("", "ConfigMap", "settings")
-	created := []Operation{w.listedObject(web, now.Add(-40*time.Minute)), w.listedObject(settings, now.Add(-20*time.Minute))}
-	cluster := newClusterWith("north", w)
-	api, instances := startAPI(t, neverOffline, Fleet{Clusters: []Cluster{cluster}})
-	instance := instances["web"]
-	send := func(reports ...threeport.Report) {
-		t.Helper()
-		if err := SendReports(t.Context(), api.URL, threeport.ReportSet{Agent: cluster.Agent, Reports: reports}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	send(created[0].report(instance), created[1].report(instance))
+	f := newListedFixture(t, now)
+	instance, settings := f.instance, f.settings
 
 	tab := openTab(t)
 	const (
 		listed = "[...document.querySelectorAll('.event')].map((e) => ['.reason', '.who'].map((css) => e.querySelector(css).innerText.trim()).join(' ')).join()"
 		lines  = "[...document.querySelectorAll('.plot .lifecycle line')]"
 	)
-	visit(t, tab, api.URL+pathOf(instance)+"?last=1h", workloadShown+" && "+listed+" === 'Created ConfigMap settings,Created Deployment web'")
+	visit(t, tab, f.url+pathOf(instance)+"?last=1h", workloadShown+" && "+listed+" === 'Created ConfigMap settings,Created Deployment web'")
 	until(t, tab, lines+".length === 2")
 
 	absent := settings
 	absent.UID = ""
 	deletion := Operation{Version: 2, OperationReport: threeport.OperationReport{Object: settings, Operation: "DELETED"}}
-	send(deletion.report(instance), threeport.Report{
-		Instance: instance, Version: threeport.ID(time.Now().UnixMicro()), Tree: &threeport.TreeReport{Objects: []threeport.TreeObject{
-			w.Tree[0], {Object: absent, Listed: true, State: "Absent", Health: "Down", Reason: "Absent"},
-		}},
-	})
+	f.send(deletion.report(instance), f.tree(f.web, threeport.TreeObject{Object: absent, Listed: true, State: "Absent", Health: "Down", Reason: "Absent"}))
 	until(t, tab, listed+" === 'Deleted ConfigMap settings,Created ConfigMap settings,Created Deployment web'")
 	until(t, tab, lines+".length === 3 && document.querySelectorAll('.lifecycle.deleted').length === 1")
 	if !eval[bool](t, tab, lines+`.every((line) => { const plot = document.querySelector('.plot').getBoundingClientRect(), r = line.getBoundingClientRect();
@@ -63,7 +85,7 @@ func TestTimeline_ListedObjects_CreationsAndDeletionsAreMarked(t *testing.T) {
 	}
 	click(t, tab, ".lifecycle.deleted .target")
 	until(t, tab, "document.querySelector('.event.picked .reason').innerText === 'Deleted' && document.querySelectorAll('.event.picked').length === 1")
-	visit(t, tab, api.URL+pathOf(instance)+"?last=1h&kind=ConfigMap", lines+".length === 2 && "+listed+" === 'Deleted ConfigMap settings,Created ConfigMap settings'")
+	visit(t, tab, f.url+pathOf(instance)+"?last=1h&kind=ConfigMap", lines+".length === 2 && "+listed+" === 'Deleted ConfigMap settings,Created ConfigMap settings'")
 	expectAccessible(t, tab)
 }
 
