@@ -206,7 +206,7 @@ func (b *treeNode) resourceStatus() v1alpha1.ResourceStatus {
 // podCount counts the Pods below an object, without those that have completed.
 func (b *treeNode) podCount() (pods v1alpha1.Count) {
 	b.each(func(below *treeNode) {
-		if below.Kind != "Pod" || below.Status == health.Healthy && below.Reason == health.Completed {
+		if below.Kind != "Pod" || (health.Verdict{Status: below.Status, Reason: below.Reason}).HasCompleted() {
 			return
 		}
 		pods.Total++
