@@ -112,6 +112,50 @@ func TestRules_Apply_BuiltInRules(t *testing.T) {
 			`{"apiVersion":"argoproj.io/v1alpha1","kind":"Application","spec":{"source":{"helm":{"parameters":[{"name":"db.password","value":` + r + `},{"name":"replicas","value":"3"}]}},"sources":[{"helm":{"values":` + r + `}}]}}`,
 		},
 		{
+			"entries of a ConfigMap, by their names",
+			`{"apiVersion":"v1","kind":"ConfigMap","data":{"DATABASE_URL":"hush","JWT_SECRET":"hush","SECRET_KEY_BASE":"hush","db_dsn":"hush","DB_PASSWORD_1":"hush",".dockerconfigjson":"hush","LEVEL":"info","PWD":"/srv"}}`,
+			`{"apiVersion":"v1","data":{".dockerconfigjson":` + r + `,"DATABASE_URL":` + r + `,"DB_PASSWORD_1":` + r + `,"JWT_SECRET":` + r + `,"LEVEL":"info","PWD":"/srv","SECRET_KEY_BASE":` + r + `,"db_dsn":` + r + `},"kind":"ConfigMap"}`,
+		},
+		{
+			"environment variables of databases and brokers, and headers of a probe",
+			`{"apiVersion":"v1","kind":"Pod","spec":{"containers":[{"env":[{"name":"PGPASS","value":"hush"},{"name":"AUTH","value":"hush"},{"name":"HTTP_BASIC_AUTH","value":"hush"},` +
+				`{"name":"POSTGRES_URL","value":"hush"},{"name":"KAFKA_SASL_JAAS_CONFIG","value":"hush"},{"name":"AUTHOR","value":"me"}],` +
+				`"livenessProbe":{"httpGet":{"httpHeaders":[{"name":"Authorization","value":"hush"},{"name":"Accept","value":"a/b"}]}}}]}}`,
+			`{"apiVersion":"v1","kind":"Pod","spec":{"containers":[{"env":[{"name":"PGPASS","value":` + r + `},{"name":"AUTH","value":` + r + `},{"name":"HTTP_BASIC_AUTH","value":` + r + `},` +
+				`{"name":"POSTGRES_URL","value":` + r + `},{"name":"KAFKA_SASL_JAAS_CONFIG","value":` + r + `},{"name":"AUTHOR","value":"me"}],` +
+				`"livenessProbe":{"httpGet":{"httpHeaders":[{"name":"Authorization","value":` + r + `},{"name":"Accept","value":"a/b"}]}}}]}}`,
+		},
+		{
+			"annotations, by their names",
+			`{"apiVersion":"v1","kind":"Service","metadata":{"annotations":{"example.com/admin-password":"hush","example.com/token":"hush","example.com/secret-name":"web"}}}`,
+			`{"apiVersion":"v1","kind":"Service","metadata":{"annotations":{"example.com/admin-password":` + r + `,"example.com/secret-name":"web","example.com/token":` + r + `}}}`,
+		},
+		{
+			"credentials in a list, and in a map as its value",
+			`{"apiVersion":"example.com/v1","kind":"A","spec":{"rootPassword":{"value":"hush"},"oldPassword":["hush",1234,{"name":"s"}],"token":{"valueFrom":{"secretKeyRef":{"name":"s"}}}}}`,
+			`{"apiVersion":"example.com/v1","kind":"A","spec":{"oldPassword":[` + r + `,` + r + `,{"name":"s"}],"rootPassword":{"value":` + r + `},"token":{"valueFrom":{"secretKeyRef":{"name":"s"}}}}}`,
+		},
+		{
+			"a template of a Secret with nothing but its kind, and a reference to a Secret",
+			`{"apiVersion":"example.com/v1","kind":"A","spec":{"template":{"kind":"Secret","data":{"k":"hush"}},"ref":{"kind":"Secret","name":"s"}}}`,
+			`{"apiVersion":"example.com/v1","kind":"A","spec":{"ref":{"kind":"Secret","name":"s"},"template":{"data":` + r + `,"kind":"Secret"}}}`,
+		},
+		{
+			"the template of an ExternalSecret, but for the names of its keys",
+			`{"apiVersion":"external-secrets.io/v1","kind":"ExternalSecret","spec":{"data":[{"secretKey":"k"}],"target":{"template":{"data":{"k":"hush"}}}}}`,
+			`{"apiVersion":"external-secrets.io/v1","kind":"ExternalSecret","spec":{"data":[{"secretKey":"k"}],"target":{"template":{"data":` + r + `}}}}`,
+		},
+		{
+			"the values of a HelmRelease, but for references",
+			`{"apiVersion":"helm.toolkit.fluxcd.io/v2","kind":"HelmRelease","spec":{"values":{"a":{"secret":"hush","secretKey":"hush","pass":"hush"},"credentials":"hush","existingSecret":{"name":"s"},"replicas":3}}}`,
+			`{"apiVersion":"helm.toolkit.fluxcd.io/v2","kind":"HelmRelease","spec":{"values":{"a":{"pass":` + r + `,"secret":` + r + `,"secretKey":` + r + `},"credentials":` + r + `,"existingSecret":{"name":"s"},"replicas":3}}}`,
+		},
+		{
+			"the values of the charts of an ApplicationSet",
+			`{"apiVersion":"argoproj.io/v1alpha1","kind":"ApplicationSet","spec":{"template":{"spec":{"source":{"helm":{"values":"hush","valuesObject":{"secretKey":"hush","level":"info"}}}}}}}`,
+			`{"apiVersion":"argoproj.io/v1alpha1","kind":"ApplicationSet","spec":{"template":{"spec":{"source":{"helm":{"values":` + r + `,"valuesObject":{"level":"info","secretKey":` + r + `}}}}}}}`,
+		},
+		{
 			"the identity of an object stays",
 			`{"apiVersion":"example.com/v1","kind":"A","metadata":{"name":"x","labels":{"token":"label"},"uid":"u"}}`,
 			`{"apiVersion":"example.com/v1","kind":"A","metadata":{"labels":{"token":"label"},"name":"x","uid":"u"}}`,

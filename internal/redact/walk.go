@@ -294,11 +294,12 @@ func (w *walk) selected(r *rule, name string, value any, set func(any)) {
 	w.hit(r, append(w.place, name), value, set)
 }
 
-// isObject reports whether a map in an object is an object of Kubernetes, or a reference to one.
+// isObject reports whether a map in an object is an object of Kubernetes, or a reference to one. A template of a Secret may
+// have its kind only.
 func isObject(m map[string]any) bool {
 	kind, _ := m["kind"].(string)
 	version, _ := m["apiVersion"].(string)
-	return kind != "" && (version != "" || hasMetadata(m))
+	return kind == "Secret" || kind != "" && (version != "" || hasMetadata(m))
 }
 
 func hasMetadata(m map[string]any) bool {
