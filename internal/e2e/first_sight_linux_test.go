@@ -19,7 +19,7 @@ import (
 	"github.com/threeport/threeport-agent/internal/threeport"
 )
 
-// TestFirstSight walks through twelve questions of a new user, in order, against one live stack: API server, agent, control-plane API
+// TestFirstSight walks through the questions of a new user, in order, against one live stack: API server, agent, control-plane API
 // and kubectl plugin. Other tests have the details of each. The web UI shows what the API returns here.
 func TestFirstSight(t *testing.T) {
 	t.Parallel()
@@ -35,6 +35,7 @@ func TestFirstSight(t *testing.T) {
 	w.point("dead agent", func(w *agentWorld) { w.seeDeadAgent(conf) })
 	w.startAgent(flags...)
 	w.point("unknown instance", (*agentWorld).seeUnknownInstance)
+	w.point("unknown resource", (*agentWorld).seeUnknownResource)
 	w.point("shared object", func(w *agentWorld) { w.seeSharedObject(web) })
 	w.point("change of image", func(w *agentWorld) { w.seeChangeOfImage(web) })
 	w.point("root cause at 80 columns", (*agentWorld).seeRootCause)
@@ -77,6 +78,30 @@ func (w *agentWorld) seeUnknownInstance() {
 	w.Must(w.Upstream.Declare(w.Ctx, d)) // clients cannot choose the ID of a row, so the ID of the declaration becomes right
 	w.ExpectCondition(d, v1alpha1.ConditionDelivered, metav1.ConditionTrue, "")
 	w.ExpectOperation(d, 0, threeport.OperationAdded)
+}
+
+func (w *agentWorld) seeUnknownResource() {
+	d, err := w.Upstream.Register(w.Ctx, w.Workload("mistyped", v1alpha1.WorkloadTypeInstance, deployment("mistyped", 1)))
+	w.Must(err)
+	w.CreateObject(d.Objects[0])
+	wrong := d
+	wrong.Resources = slices.Clone(d.Resources)
+	wrong.Resources[0].ThreeportID++
+	w.Must(w.Upstream.Declare(w.Ctx, wrong))
+	w.ExpectCondition(d, v1alpha1.ConditionDelivered, metav1.ConditionFalse, fmt.Sprintf("has no WorkloadResourceInstance %d", wrong.Resources[0].ThreeportID))
+	w.expectPlugin(0, "UnknownResource", "status", d.Name)
+	w.Must(w.Upstream.Declare(w.Ctx, d))
+	w.ExpectCondition(d, v1alpha1.ConditionDelivered, metav1.ConditionTrue, "")
+	w.ExpectOperation(d, 0, threeport.OperationAdded)
+	w.Eventually("the Events of the Pod", func() error {
+		if events := w.eventsOf(d); !strings.Contains(strings.Join(events, "\n"), "Scheduled") {
+			return fmt.Errorf("the Events are %q", events)
+		}
+		return nil
+	})
+	if strings.Contains(w.agent.Output(), "report discarded") {
+		w.Errorf("the agent discarded reports:\n%s", w.agent.Output())
+	}
 }
 
 func (w *agentWorld) seeSharedObject(first upstream.Deployed) {

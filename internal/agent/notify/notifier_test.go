@@ -161,6 +161,88 @@ func TestNotifier_UnknownRow_IsKeptUntilItExists(t *testing.T) {
 	}
 }
 
+// An Event names a listed resource by an ID that the control plane does not know. Its 404 was taken for the removal of the instance,
+// and all reports of the resource were discarded.
+func TestNotifier_UnknownResource_EventsAndOperationsAreKept(t *testing.T) {
+	event := eventAt("a", "1")
+	event.ResourceID = 7
+	for _, tt := range []struct {
+		reason string
+		offer  []observe.Report
+	}{
+		{"the Event is first", []observe.Report{event, status(1, "Healthy"), operationAt(7, "uid", "1")}},
+		{"the status is first", []observe.Report{status(1, "Healthy"), event, operationAt(7, "uid", "1")}},
+		{"the operation is first", []observe.Report{operationAt(7, "uid", "1"), event, status(1, "Healthy")}},
+	} {
+		t.Run(tt.reason, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				exists := time.Now().Add(time.Hour)
+				sender := fails()
+				sender.answer = func(_ context.Context, item outbox.Item) (outbox.Receipt, error) {
+					if _, isStatus := item.Report.(observe.Status); !isStatus && time.Now().Before(exists) {
+						return outbox.Receipt{}, &threeport.Error{StatusCode: 404, Message: "record not found"}
+					}
+					return outbox.Receipt{}, nil
+				}
+				config := DefaultConfig()
+				config.ShutdownTimeout = 24 * time.Hour
+				b := newBench(config, sender)
+				time.AfterFunc(30*time.Minute, func() {
+					if p := b.box.Progress(shop); p.Refusal != target.UnknownResource || !strings.Contains(p.LastError, "WorkloadResourceInstance 7") || p.Pending != 2 {
+						t.Errorf("the progress is %+v, want two reports that wait for WorkloadResourceInstance 7", p)
+					}
+				})
+				b.settle(t, tt.offer...)
+				if p := b.box.Progress(shop); p.Refusal != "" || p.Accepted != 3 {
+					t.Errorf("the progress is %+v, want three accepted reports", p)
+				}
+				for _, kind := range []string{"event", "operation"} {
+					if got := b.metric(t, "threeport_agent_reports_total", kind, "gone"); got != 0 {
+						t.Errorf("%v reports of kind %s are gone, want none", got, kind)
+					}
+				}
+				for _, refusal := range []string{"removed", "does not know WorkloadInstance"} {
+					if got := b.logged(refusal); got != 0 {
+						t.Errorf("%d lines have %q, want none", got, refusal)
+					}
+				}
+			})
+		})
+	}
+}
+
+// The control plane had the resource, and somebody removed it there.
+func TestNotifier_RemovedResource_DiscardsItsReports(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		event, removed := eventAt("a", "1"), false
+		event.ResourceID = 7
+		var b *bench
+		sender := fails()
+		sender.answer = func(_ context.Context, item outbox.Item) (outbox.Receipt, error) {
+			if op, isOperation := item.Report.(observe.Operation); isOperation && op.ResourceVersion == "1" {
+				b.box.Offer(event)
+				b.box.Offer(operationAt(7, "uid", "2"))
+				removed = true
+				return outbox.Receipt{}, nil
+			}
+			if _, isStatus := item.Report.(observe.Status); removed && !isStatus {
+				return outbox.Receipt{}, &threeport.Error{StatusCode: 404, Message: "record not found"}
+			}
+			return outbox.Receipt{}, nil
+		}
+		b = newBench(DefaultConfig(), sender)
+		b.settle(t, status(1, "Healthy"), operationAt(7, "uid", "1"))
+		for _, kind := range []string{"event", "operation"} {
+			if got := b.metric(t, "threeport_agent_reports_total", kind, "gone"); got != 1 {
+				t.Errorf("%v reports of kind %s are gone, want 1", got, kind)
+			}
+		}
+		if p := b.box.Progress(shop); p.Refusal != "" || p.Pending != 0 {
+			t.Errorf("the progress is %+v, want nothing undelivered", p)
+		}
+	})
+}
+
 // The control plane had the row, and somebody removed it there: it does not come back.
 func TestNotifier_RemovedRow_DiscardsItsReports(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

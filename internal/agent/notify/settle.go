@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/threeport/threeport-agent/internal/agent/observe"
 	"github.com/threeport/threeport-agent/internal/agent/outbox"
 	"github.com/threeport/threeport-agent/internal/agent/target"
 	"github.com/threeport/threeport-agent/internal/threeport"
@@ -17,8 +16,9 @@ import (
 //	the error                                       the item
 //	none                                            Ack: delivered
 //	404 of the API, not_found in a report set:
-//	- the control plane had the row before          AckNotFound: discarded
+//	- the control plane had the row before          AckRemoved: discarded
 //	- it never had the row                          Refuse: sent again; other instances do not wait
+//	- it is not clear which row                     Defer, until the status of the instance is answered
 //	another 4xx, invalid in a set                   Reject: a dead letter, not sent again
 //	a report that cannot be encoded                 Reject
 //	forbidden, of an instance                       Refuse: sent again; other instances do not wait
@@ -79,16 +79,20 @@ func (n *Notifier) settle(ctx context.Context, item outbox.Item, result Result) 
 // notFound settles an item without a row. A row that was removed does not come back. A row that never was may be created
 // later, or the ID in the ThreeportWorkload is wrong.
 func (n *Notifier) notFound(item outbox.Item, err error) {
-	row := rowOf(item.Report)
-	if n.outbox.HadRow(item) {
-		n.outbox.AckNotFound(item)
+	missing := n.outbox.MissingRow(item)
+	if missing.Unclear {
+		n.outbox.Defer(item, notObservedDelay)
+		return
+	}
+	refusal, row := target.UnknownInstance, item.Report.Instance().String()
+	if missing.Resource != 0 {
+		refusal, row = target.UnknownResource, fmt.Sprintf("WorkloadResourceInstance %d", missing.Resource)
+	}
+	if missing.Removed {
+		n.outbox.AckRemoved(item, missing)
 		n.metrics.count(item, resultGone)
 		n.logItem("report discarded: the control plane removed "+row, item, err)
 		return
-	}
-	refusal := target.UnknownInstance
-	if row != item.Report.Instance().String() {
-		refusal = target.UnknownResource
 	}
 	n.metrics.count(item, resultUnknown)
 	cause := fmt.Errorf("the control plane has no %s: check the ID in the ThreeportWorkload, or create the row", row)
@@ -115,12 +119,4 @@ func (n *Notifier) fail(item outbox.Item, err error, kind threeport.Kind) {
 
 func (n *Notifier) logItem(message string, item outbox.Item, err error) {
 	n.log.Info(message, "report", item.Report.String(), "instance", item.Report.Instance().String(), "error", err.Error())
-}
-
-// rowOf names the row that a report is written to.
-func rowOf(r observe.Report) string {
-	if op, ok := r.(observe.Operation); ok && op.Attribution.Resource.ID > 0 {
-		return fmt.Sprintf("WorkloadResourceInstance %d", op.Attribution.Resource.ID)
-	}
-	return r.Instance().String()
 }

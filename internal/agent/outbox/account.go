@@ -21,8 +21,8 @@ type account struct {
 	dead      map[*entry]struct{}
 	accepted  int64
 	lastError string
-	// gone is true if the control plane removed the instance's row.
-	gone       bool
+	// removed are the rows that the control plane removed, by the ID of the resource; 0 is the instance's row.
+	removed    map[int64]bool
 	sync       initialSync
 	operations operations
 	forgets    bool // drop the account once nothing is pending

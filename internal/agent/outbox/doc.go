@@ -2,7 +2,7 @@
 // newest report of each key, so a hundred changes of an object while the control plane is slow are one request.
 //
 // The reporter offers reports ([Outbox.Offer]). An offered version that is pending or accepted already changes nothing. The
-// notifier takes reports ([Outbox.NextBatch]) and settles each item exactly once: [Outbox.Ack], [Outbox.AckNotFound],
+// notifier takes reports ([Outbox.NextBatch]) and settles each item exactly once: [Outbox.Ack], [Outbox.AckRemoved],
 // [Outbox.Reject], [Outbox.Refuse], [Outbox.Nack], [Outbox.Defer] or [Outbox.Requeue]. The keys with one ordering key are a
 // group, and groups are independent of each other. At most one item of a group is in flight, and items of a group are taken
 // in the order in which their keys came up. The receipt and version of an accepted report are kept until

@@ -54,6 +54,16 @@ func (ops *operations) addDeletion(op observe.Operation) {
 	}
 }
 
+// has reports whether the control plane has an operation on a resource.
+func (ops operations) has(resource int64) bool {
+	for r := range ops {
+		if r.ID == resource {
+			return true
+		}
+	}
+	return false
+}
+
 // list returns the operations without their keys.
 func (ops operations) list() map[target.Resource]target.LastOperation {
 	if len(ops) == 0 {

@@ -76,12 +76,13 @@ func TestOutbox_Progress_OperationsAreOfListedResources(t *testing.T) {
 	}
 }
 
-func TestOutbox_AckNotFound_RemovesTheOperation(t *testing.T) {
+func TestOutbox_AckRemoved_RemovesTheOperation(t *testing.T) {
 	o := New(Config{}, nil)
 	o.Declare(shop)
 	deliver(t, o, operation("x", "1"))
 	o.Offer(operation("x", "2"))
-	o.AckNotFound(take(t, o))
+	item := take(t, o)
+	o.AckRemoved(item, o.MissingRow(item))
 	expectOperations(t, o, "the row is gone", nil)
 }
 

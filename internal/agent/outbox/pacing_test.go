@@ -185,7 +185,7 @@ func TestOutbox_Outage_EndsWithAnAnswer(t *testing.T) {
 	for name, answer := range map[string]func(*Outbox, Item){
 		"accepted": func(o *Outbox, item Item) { o.Ack(item, Receipt{}) },
 		"rejected": func(o *Outbox, item Item) { o.Reject(item, errSend) },
-		"gone":     func(o *Outbox, item Item) { o.AckNotFound(item) },
+		"gone":     func(o *Outbox, item Item) { o.AckRemoved(item, MissingRow{}) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -28,8 +28,9 @@ func (o *Outbox) Ack(item Item, receipt Receipt) {
 	if a := o.accounts[item.Report.Instance()]; a != nil {
 		a.accepted++
 		a.lastError = ""
-		if _, isStatus := item.Report.(observe.Status); isStatus {
-			a.gone = false
+		switch item.Report.(type) {
+		case observe.Status, observe.Operation:
+			delete(a.removed, resourceOf(item.Report))
 		}
 	}
 	o.conclude(e, item)
@@ -39,14 +40,54 @@ func (o *Outbox) Ack(item Item, receipt Receipt) {
 	o.gc(e)
 }
 
-// AckNotFound settles an item whose row no longer exists. The report and the receipt are dropped. A row that the control
-// plane never had is no reason to drop a report: see [Outbox.HadRow].
-func (o *Outbox) AckNotFound(item Item) {
+// MissingRow is the row that the control plane did not find for a report.
+type MissingRow struct {
+	// Resource is the WorkloadResourceInstance; 0 for the row of the instance.
+	Resource int64
+	// Unclear is true if it may be either, because the control plane has not answered a status of the instance yet.
+	Unclear bool
+	// Removed is true if the control plane had the row before.
+	Removed bool
+}
+
+// MissingRow returns which row the control plane did not find. A status is written to the row of its instance, and an operation to
+// the row of its resource. An Event needs both.
+func (o *Outbox) MissingRow(item Item) MissingRow {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	instance := item.Report.Instance()
+	a, status := o.accounts[instance], o.entries[observe.Status{Workload: instance}.Key()]
+	accepted := status != nil && status.receipt.Accepted
+	row := MissingRow{Resource: resourceOf(item.Report)}
+	if _, isEvent := item.Report.(observe.Event); isEvent && row.Resource != 0 {
+		switch {
+		case a != nil && (a.removed[0] || a.refuses(target.UnknownInstance)):
+			row.Resource = 0
+		case !accepted:
+			row.Unclear = true
+			return row
+		}
+	}
+	row.Removed = item.Receipt.Accepted || a != nil && (a.removed[0] || a.removed[row.Resource])
+	if row.Resource == 0 {
+		row.Removed = row.Removed || accepted
+	} else {
+		row.Removed = row.Removed || a != nil && a.operations.has(row.Resource)
+	}
+	return row
+}
+
+// AckRemoved settles an item whose row the control plane removed: see [Outbox.MissingRow]. The report and the receipt are
+// dropped.
+func (o *Outbox) AckRemoved(item Item, row MissingRow) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	e := o.takeBack(item)
-	if a := o.accounts[item.Report.Instance()]; a != nil && !isOperation(item.Report) {
-		a.gone = true
+	if a := o.accounts[item.Report.Instance()]; a != nil {
+		if a.removed == nil {
+			a.removed = map[int64]bool{}
+		}
+		a.removed[row.Resource] = true
 	}
 	e.receipt = Receipt{}
 	o.removeOperation(e)
@@ -55,19 +96,16 @@ func (o *Outbox) AckNotFound(item Item) {
 	o.gc(e)
 }
 
-// HadRow reports whether the control plane had the row that a report is written to. A status is written to the row of its instance,
-// and the Events of an instance need that row too. An operation is written to the row of its resource.
-func (o *Outbox) HadRow(item Item) bool {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	instance := item.Report.Instance()
-	a, status := o.accounts[instance], o.entries[observe.Status{Workload: instance}.Key()]
-	return item.Receipt.Accepted || a != nil && a.gone || !isOperation(item.Report) && status != nil && status.receipt.Accepted
-}
-
-func isOperation(r observe.Report) bool {
-	_, ok := r.(observe.Operation)
-	return ok
+// resourceOf returns the WorkloadResourceInstance that a report names; 0 if it names none.
+func resourceOf(r observe.Report) int64 {
+	switch r := r.(type) {
+	case observe.Operation:
+		return r.Attribution.Resource.ID
+	case observe.Event:
+		return r.ResourceID
+	default:
+		return 0
+	}
 }
 
 // Nack settles an item that has to be sent again after a wait, or the report that replaced it meanwhile. Its group waits
