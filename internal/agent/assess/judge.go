@@ -48,6 +48,9 @@ func (a *Assessor) Assess(attribution target.Attribution, o Object) Result {
 		via = a.ownerPath(o.Identity, attribution)
 	}
 	out := Result{Changed: a.assessments.set(attribution, o.Identity, via, assessment), Recheck: assessment.Recheck}
+	if attribution.Listed && a.assessments.setLabels(attribution, health.PodLabelsOf(o.GroupKind(), o.Whole)) {
+		out.Changed = true
+	}
 	if pod, ok := o.Cached.(*corev1.Pod); ok {
 		out.FactsChanged = a.assessments.setPod(attribution, o.UID, observe.NewPodFacts(pod))
 	}
