@@ -30,6 +30,7 @@ type resourceHealth struct {
 	self        health.Assessment
 	assessed    bool // self is set
 	labels      health.PodLabels
+	spec        specVersion
 	descendants health.Dependents
 	verdict     *resourceVerdict // nil if an assessment has changed since it was computed
 	pods        map[types.UID]*observe.PodFacts
@@ -79,14 +80,17 @@ func (s *assessments) setPod(attribution target.Attribution, pod types.UID, fact
 	return true
 }
 
-// setLabels stores the labels of a listed object's Pods, and reports whether they have changed.
-func (s *assessments) setLabels(attribution target.Attribution, labels health.PodLabels) bool {
+// setSpec stores what a listed object declares. It reports whether the labels of its Pods have changed, and whether the same object
+// has a new spec.
+func (s *assessments) setSpec(attribution target.Attribution, o Object) (newLabels, newSpec bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	r := s.resource(attribution)
-	changed := !labels.Equal(r.labels)
-	r.labels = labels
-	return changed
+	labels, spec := health.PodLabelsOf(o.GroupKind(), o.Whole), r.spec.next(o.Whole)
+	newLabels = !labels.Equal(r.labels)
+	newSpec = r.assessed && r.uid == o.UID && spec.hash != r.spec.hash
+	r.labels, r.spec = labels, spec
+	return newLabels, newSpec
 }
 
 // remove removes an object that is deleted, or that no longer belongs to the workload.

@@ -26,7 +26,11 @@ const (
 func object(t *testing.T, text string) Object {
 	t.Helper()
 	var u unstructured.Unstructured
-	if err := yaml.Unmarshal([]byte(text), &u.Object); err != nil {
+	data, err := yaml.YAMLToJSON([]byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := u.UnmarshalJSON(data); err != nil {
 		t.Fatal(err)
 	}
 	kind := u.GroupVersionKind()
