@@ -1,6 +1,7 @@
 package health
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -41,18 +42,22 @@ const (
     spec: {replicas: 0, template: {metadata: {labels: {app: web}}}}, status: {observedGeneration: 1}}`
 )
 
+func list(objects ...string) string { return "[" + strings.Join(objects, ",") + "]" }
+
 func TestForest_EmptyEndpointSlice_OfIdleWorkload(t *testing.T) {
 	idle, fault := Verdict{Healthy, ScaledToZero, "Deployment web is scaled to 0"}, Verdict{Down, "NoEndpoints", "no endpoints: no pod receives traffic, for more than 10m"}
 	for _, tt := range []struct {
 		reason, more string
 		want         Verdict // on the EndpointSlice
 	}{
-		{"the selected workload is scaled to 0", "[" + idleWeb + "]", idle},
-		{"no object has the selected labels", "[]", fault},
-		{"only another workload is scaled to 0", "[" + idleOther + "]", fault},
-		{"one in another namespace is scaled to 0", "[" + idleElsewhere + "]", fault},
-		{"another selected workload wants a pod", "[" + idleWeb + "," + wantedWeb + "]", fault},
-		{"an idle one beside it is not selected", "[" + idleOther + "," + idleWeb + "]", idle},
+		{"the selected workload is scaled to 0", list(idleWeb), idle},
+		{"no object has the selected labels", list(), fault},
+
+		{"only another workload is scaled to 0", list(idleOther), fault},
+		{"one in another namespace is scaled to 0", list(idleElsewhere), fault},
+
+		{"another selected workload wants a pod", list(idleWeb, wantedWeb), fault},
+		{"an idle one beside it is not selected", list(idleOther, idleWeb), idle},
 	} {
 		roots := Forest(endpointObjects(t, tt.more), atTime(caseTime))
 		service, slice := roots[0].Aggregate, roots[0].Children[0].Aggregate
@@ -67,7 +72,7 @@ func TestForest_EmptyEndpointSlice_OfIdleWorkload(t *testing.T) {
 
 // A Service without a selector has no Pods that an idle workload could explain.
 func TestIdleEndpoints_NoSelector(t *testing.T) {
-	objects := endpointObjects(t, "["+idleWeb+"]")
+	objects := endpointObjects(t, list(idleWeb))
 	unstructured.RemoveNestedField(objects[0].Object, "spec", "selector")
 	if slice := Forest(objects, atTime(caseTime))[0].Children[0].Self; slice.Status != Down {
 		t.Errorf("the EndpointSlice is %v, want Down", slice.Verdict)

@@ -117,8 +117,7 @@ func TestAssessor_CrashLoop_IsDampedByWhatReadersSee(t *testing.T) {
 	}
 }
 
-// A new spec of a listed object starts damping anew, also if it changes only one of two workloads' verdicts. Replicas are no new
-// spec, and a status neither.
+// A new spec of a listed object restarts the damping. A new status is no new spec, and neither is another number of replicas.
 func TestAssessor_NewSpec_RestartsDamping(t *testing.T) {
 	for _, tt := range []struct {
 		reason     string
