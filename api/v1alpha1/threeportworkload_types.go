@@ -298,7 +298,8 @@ type ThreeportWorkloadStatus struct {
 	// healthSince is the time of the latest change of health.
 	// +optional
 	HealthSince *metav1.Time `json:"healthSince,omitempty"`
-	// notHealthySince is the time of the latest change of health from Healthy; absent while it is Healthy, and before it first is.
+	// notHealthySince is the time of the latest change of health from Healthy; absent while it is Healthy. For a workload that was never
+	// Healthy it is the time of the first health.
 	// +optional
 	NotHealthySince *metav1.Time `json:"notHealthySince,omitempty"`
 	// healthChange is the latest change of health.

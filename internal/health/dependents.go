@@ -49,7 +49,8 @@ type Dependents struct {
 	works  map[OwnerPath]int // Pods that serve or have completed, by owners
 
 	revisions map[string]revisionPods
-	completed int // Pods
+	completed int     // Pods
+	idle      Verdict // on empty EndpointSlices; zero if they are a fault
 }
 
 // revisionPods counts the Pods of one revision that are neither being deleted nor ended, and those among them that serve.
@@ -88,9 +89,11 @@ func (f *Dependents) Set(d Dependent) bool {
 		f.phases, f.works, f.revisions = map[PodPhase]int{}, map[OwnerPath]int{}, map[string]revisionPods{}
 	}
 	f.byUID[d.UID] = d
-	f.count(d, 1)
-	if d.Status != Healthy {
-		f.addToGroup(d)
+	counted := d
+	counted.Assessment = d.unlessIdle(f.idle)
+	f.count(counted, 1)
+	if counted.Status != Healthy {
+		f.addToGroup(counted)
 	}
 	return changed
 }
@@ -122,6 +125,7 @@ func (f *Dependents) Remove(uid types.UID) bool {
 		return false
 	}
 	delete(f.byUID, uid)
+	d.Assessment = d.unlessIdle(f.idle)
 	f.count(d, -1)
 	if d.Status != Healthy {
 		f.removeFromGroup(d)
@@ -190,6 +194,7 @@ func (f *Dependents) Len() int { return len(f.byUID) }
 // Each visits the dependents, in no order.
 func (f *Dependents) Each(visit func(Dependent)) {
 	for _, d := range f.byUID {
+		d.Assessment = d.unlessIdle(f.idle)
 		visit(d)
 	}
 }

@@ -1,8 +1,10 @@
 package health
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -21,14 +23,15 @@ const (
 
 // Flapping damps a status that comes and goes, such as that of a crash loop after each restart. Four changes within ten
 // minutes make the status Unhealthy, or Down if the object did not work at any time, until nothing has changed for five
-// minutes. Reason and message are those of the worst verdict.
+// minutes. The reason is that of the worst verdict. The message begins with the present if the worst verdict is over.
 //
 // A change counts if it is to or from Unhealthy or Down. Changes between Healthy and Reconciling do not count, so
 // rollouts and autoscalers do not flap. Unknown is skipped: the status after it is compared with that before it.
 //
 // The zero value is ready for use. It is not safe for concurrent use.
 type Flapping struct {
-	last     Status // the latest, except Unknown
+	last     Status    // the latest, except Unknown
+	at       time.Time // of the latest Note
 	changes  []change
 	flapping bool
 }
@@ -39,8 +42,12 @@ type change struct {
 	Verdict
 }
 
-// Note records the verdict at a time. Times must not decrease.
+// Note records the verdict at a time. It ignores a verdict of a time before that of the call before.
 func (f *Flapping) Note(v Verdict, now time.Time) {
+	if now.Before(f.at) {
+		return
+	}
+	f.at = now
 	f.flapping = f.flapping && now.Before(f.calmAt())
 	switch {
 	case !isKnown(v.Status):
@@ -64,15 +71,14 @@ func (f *Flapping) Damp(v Verdict, now time.Time) (damped Verdict, until time.Ti
 		return v, time.Time{}
 	}
 	recent := f.recent()
-	damped = v
-	works := v.Status == Healthy || v.Status == Unhealthy
-	for i := range recent { // the latest of equals wins
-		c := recent[len(recent)-1-i].Verdict
+	worst, works := v, v.Status == Healthy || v.Status == Unhealthy
+	for _, c := range slices.Backward(recent) { // the latest of equals wins
 		works = works || c.Status == Healthy || c.Status == Unhealthy
-		if worse(c.Status, damped.Status) {
-			damped = c
+		if worse(c.Status, worst.Status) {
+			worst = c.Verdict
 		}
 	}
+	damped = worst
 	if works {
 		damped.Status = Unhealthy
 	}
@@ -80,11 +86,16 @@ func (f *Flapping) Damp(v Verdict, now time.Time) (damped Verdict, until time.Ti
 	if len(recent) == flappingKept {
 		count = "at least " + count
 	}
-	if damped.Message == "" {
-		damped.Message = count
-	} else {
-		damped.Message += ", " + count
+	switch {
+	case worst.Status == v.Status:
+		damped.Message = strings.Join(nonEmpty(v.Message, count), ", ")
+		return damped, f.calmAt()
+	case v.Status == damped.Status:
+		damped.Message = v.Message
+	default:
+		damped.Message = string(v.Status) + " now" + colon(v.Message)
 	}
+	damped.Message += fmt.Sprintf(", but %s; before: %s", count, cmp.Or(worst.Message, worst.Reason))
 	return damped, f.calmAt()
 }
 

@@ -1,6 +1,8 @@
 package health
 
 import (
+	"slices"
+
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -45,10 +47,34 @@ func Forest(objects []*unstructured.Unstructured, contextOf func(*unstructured.U
 			roots = append(roots, n)
 		}
 	}
+	setIdle(nodes)
 	for _, n := range nodes {
 		n.combine()
 	}
 	return roots
+}
+
+// setIdle sets the verdict on the empty EndpointSlices of Services whose Pods are not wanted.
+func setIdle(nodes []*Node) {
+	var services []*Node
+	var creators []PodCreator
+	for _, n := range nodes {
+		kind := n.Object.GroupVersionKind().GroupKind()
+		if kind == serviceKind {
+			services = append(services, n)
+		} else if labels := PodLabelsOf(kind, n.Object); len(labels.template) > 0 {
+			creators = append(creators, PodCreator{labels, n.Self.Verdict})
+		}
+	}
+	for _, n := range services {
+		if !slices.ContainsFunc(n.Children, func(slice *Node) bool { return slice.Self.Reason == noEndpoints }) {
+			continue
+		}
+		idle, _ := IdleEndpoints(PodLabelsOf(serviceKind, n.Object), creators)
+		for _, slice := range n.Children {
+			slice.Self = slice.Self.unlessIdle(idle)
+		}
+	}
 }
 
 // Labelled assesses the objects that belong to a workload by their label only, given the roots of their trees. Only Pods and

@@ -237,6 +237,40 @@ func TestBuildTree_VerdictOnTheWorkload_IsThatOfTheAgent(t *testing.T) {
 	}
 }
 
+// A Service without endpoints is no fault while the Deployment that it selects is scaled to 0. The agent has the same rule.
+func TestBuildTree_EmptyEndpointSlice_OfIdleDeployment(t *testing.T) {
+	parse := func(text string) *unstructured.Unstructured {
+		var u unstructured.Unstructured
+		if err := yaml.Unmarshal([]byte(text), &u.Object); err != nil {
+			t.Fatal(err)
+		}
+		return &u
+	}
+	deployment := func(label string) listedResource {
+		return listedResource{state: v1alpha1.ResourcePresent, object: parse(`{apiVersion: apps/v1, kind: Deployment,
+  metadata: {name: web, namespace: ns, uid: d, generation: 1}, spec: {replicas: 0, template: {metadata: {labels: {app: ` + label + `}}}},
+  status: {observedGeneration: 1}}`)}
+	}
+	service := listedResource{state: v1alpha1.ResourcePresent, object: parse(
+		`{apiVersion: v1, kind: Service, metadata: {name: web, namespace: ns, uid: s}, spec: {selector: {app: web}}}`)}
+	slice := parse(`{apiVersion: discovery.k8s.io/v1, kind: EndpointSlice, metadata: {name: web-x, namespace: ns, uid: x,
+  creationTimestamp: "2026-01-31T11:00:00Z", ownerReferences: [{kind: Service, name: web, uid: s}]}}`)
+	for label, want := range map[string]health.Verdict{
+		"web":   {Status: health.Healthy, Reason: health.ScaledToZero, Message: "Deployment web is scaled to 0"},
+		"other": {Status: health.Down, Reason: "NoEndpoints"},
+	} {
+		have := &workloadObjects{listed: []listedResource{deployment(label), service}, derived: []*unstructured.Unstructured{slice}}
+		root := buildTree(&v1alpha1.ThreeportWorkload{}, have, health.Context{Now: goldenTime})
+		if root.Status != want.Status || root.Reason != want.Reason || want.Message != "" && root.Message != want.Message {
+			t.Errorf("the Pods have the label %q: the workload is %s %s: %q, want %v", label, root.Status, root.Reason, root.Message, want)
+		}
+		service := root.Children[1]
+		if got := service.Children[0].Status; service.Status != want.Status || got != want.Status {
+			t.Errorf("the Pods have the label %q: the Service is %s, the EndpointSlice %s, want %s", label, service.Status, got, want.Status)
+		}
+	}
+}
+
 func TestTree_JSONAndYAML(t *testing.T) {
 	root, wl := grown(t)
 	for name, format := range map[string]string{"tree.json": outputJSON, "tree.yaml": outputYAML} {

@@ -63,7 +63,8 @@ type Agent struct {
 	Version string `json:"version,omitempty" maxLength:"128"`
 	// Time is the agent's clock.
 	Time time.Time `json:"time"`
-	// DelaySeconds is the age of the oldest report that is not delivered; 0 if all are.
+	// DelaySeconds is the age of the oldest report that is not delivered; 0 if all are. Reports do not count that wait because their
+	// instance or resource is unknown or not assigned.
 	DelaySeconds float64 `json:"delaySeconds" minimum:"0"`
 	// Pending counts the reports that are not delivered.
 	Pending int64 `json:"pending" minimum:"0"`

@@ -12,7 +12,10 @@ import (
 	"github.com/threeport/threeport-agent/internal/health"
 )
 
-var podKind = schema.GroupKind{Kind: "Pod"}
+var (
+	podKind     = schema.GroupKind{Kind: "Pod"}
+	serviceKind = schema.GroupKind{Kind: "Service"}
+)
 
 // assessments caches the assessments of listed resources and of their descendants, by workload and resource. The zero
 // reference holds the objects that belong to a workload by their label only.
@@ -26,6 +29,8 @@ type resourceHealth struct {
 	uid         types.UID
 	self        health.Assessment
 	assessed    bool // self is set
+	labels      health.PodLabels
+	spec        specVersion
 	descendants health.Dependents
 	verdict     *resourceVerdict // nil if an assessment has changed since it was computed
 	pods        map[types.UID]*observe.PodFacts
@@ -73,6 +78,19 @@ func (s *assessments) setPod(attribution target.Attribution, pod types.UID, fact
 	}
 	r.pods[pod] = facts
 	return true
+}
+
+// setSpec stores what a listed object declares. It reports whether the labels of its Pods have changed, and whether the same object
+// has a new spec.
+func (s *assessments) setSpec(attribution target.Attribution, o Object) (newLabels, newSpec bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r := s.resource(attribution)
+	labels, spec := health.PodLabelsOf(o.GroupKind(), o.Whole), r.spec.next(o.Whole)
+	newLabels = !labels.Equal(r.labels)
+	newSpec = r.assessed && r.uid == o.UID && spec.hash != r.spec.hash
+	r.labels, r.spec = labels, spec
+	return newLabels, newSpec
 }
 
 // remove removes an object that is deleted, or that no longer belongs to the workload.
@@ -127,6 +145,7 @@ func (s *assessments) verdicts(workload string) map[target.Ref]resourceVerdict {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	out := make(map[target.Ref]resourceVerdict, len(s.workloads[workload]))
+	s.setIdle(workload)
 	for ref, r := range s.workloads[workload] {
 		if r.verdict == nil {
 			r.verdict = r.combine(ref)
@@ -136,11 +155,30 @@ func (s *assessments) verdicts(workload string) map[target.Ref]resourceVerdict {
 	return out
 }
 
+// setIdle sets the verdict on the empty EndpointSlices of the Services of a workload; with mu held.
+func (s *assessments) setIdle(workload string) {
+	var creators []health.PodCreator
+	for ref, r := range s.workloads[workload] {
+		if r.assessed && ref.GroupKind() != serviceKind {
+			creators = append(creators, health.PodCreator{Labels: r.labels, Verdict: r.self.Verdict})
+		}
+	}
+	for ref, r := range s.workloads[workload] {
+		if ref.GroupKind() != serviceKind || r.descendants.Len() == 0 {
+			continue
+		}
+		if idle, _ := health.IdleEndpoints(r.labels, creators); r.descendants.SetIdle(idle) {
+			r.verdict = nil
+		}
+	}
+}
+
 // descendants returns the assessed objects that descend from a workload's resources.
 func (s *assessments) descendants(workload string) map[types.UID]health.Dependent {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	out := map[types.UID]health.Dependent{}
+	s.setIdle(workload)
 	for _, r := range s.workloads[workload] {
 		r.descendants.Each(func(d health.Dependent) { out[d.UID] = d })
 	}

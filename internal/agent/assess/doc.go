@@ -5,7 +5,7 @@
 // with those of the pods and other dependents below it. It is computed on request, so a change of one pod does not read
 // the other pods.
 //
-// A status that changes back and forth is damped ([health.Flapping]). Statuses and trees are spaced: [Assessor.AdmitStatus]
+// A status that changes back and forth is damped ([health.Flapping]); each verdict that leaves the package counts. Statuses and trees are spaced: [Assessor.AdmitStatus]
 // and [Assessor.AdmitTree] return how long the caller has to wait with the next one.
 //
 // # Concurrency

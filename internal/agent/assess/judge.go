@@ -47,7 +47,15 @@ func (a *Assessor) Assess(attribution target.Attribution, o Object) Result {
 	if !attribution.Listed {
 		via = a.ownerPath(o.Identity, attribution)
 	}
+	var newLabels, newSpec bool
+	if attribution.Listed {
+		newLabels, newSpec = a.assessments.setSpec(attribution, o)
+	}
 	out := Result{Changed: a.assessments.set(attribution, o.Identity, via, assessment), Recheck: assessment.Recheck}
+	if newSpec {
+		a.restartDamping(attribution.Workload)
+	}
+	out.Changed = out.Changed || newLabels || newSpec
 	if pod, ok := o.Cached.(*corev1.Pod); ok {
 		out.FactsChanged = a.assessments.setPod(attribution, o.UID, observe.NewPodFacts(pod))
 	}

@@ -16,28 +16,6 @@ type lastStatus struct {
 	changedAt       time.Time // when a status with another word was last due
 }
 
-// Note records the verdict on a workload for damping. It returns after how long the damping may end; zero if the verdict
-// is not damped.
-func (a *Assessor) Note(workload string) (recheck time.Duration) {
-	v, ok := a.undamped(workload)
-	if !ok {
-		return 0
-	}
-	now := a.config.Now()
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	f := a.flapping[workload]
-	if f == nil {
-		f = &health.Flapping{}
-		a.flapping[workload] = f
-	}
-	f.Note(v, now)
-	if _, until := f.Damp(v, now); !until.IsZero() {
-		return max(until.Sub(now), 1)
-	}
-	return 0
-}
-
 // Status returns the status of an instance: the worst verdict on the workloads that declare parts of it. It returns false
 // while the verdict on one of them is not known.
 func (a *Assessor) Status(instance target.Instance) (observe.Status, bool) {

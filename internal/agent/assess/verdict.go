@@ -66,17 +66,8 @@ func (a *Assessor) Health(workload string) (status, reason, message string) {
 // Verdict returns the verdict on a workload's resources, damped if it flaps. It returns false while the state of a
 // resource is not known.
 func (a *Assessor) Verdict(workload string) (health.Verdict, bool) {
-	v, ok := a.undamped(workload)
-	if !ok {
-		return v, false
-	}
-	now := a.config.Now()
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if f := a.flapping[workload]; f != nil {
-		v, _ = f.Damp(v, now)
-	}
-	return v, true
+	v, _, ok := a.damped(workload)
+	return v, ok
 }
 
 // undamped returns the verdict on a workload's resources as it is now.

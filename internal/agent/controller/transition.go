@@ -51,10 +51,12 @@ func setHealth(status *v1alpha1.ThreeportWorkloadStatus, current v1alpha1.Threep
 		at = before.Add(time.Second)
 	}
 	status.HealthSince = &metav1.Time{Time: at}
-	switch statusHealthy {
-	case v.status:
+	switch {
+	case v.status == statusHealthy:
 		status.NotHealthySince = nil
-	case current.Health:
+	case current.NotHealthySince == nil && current.Health != "" && current.Health != statusHealthy:
+		status.NotHealthySince = current.HealthSince // it was never Healthy, and an earlier agent wrote its status
+	case current.NotHealthySince == nil:
 		status.NotHealthySince = status.HealthSince
 	}
 	status.HealthChange = &v1alpha1.HealthChange{From: current.Health, To: v.status, Reason: v.reason, Message: v.message}

@@ -158,7 +158,7 @@ func TestSetHealth(t *testing.T) {
 			verdict: verdict{status: "Down", reason: "Absent", message: "gone"},
 			second:  9,
 			want: v1alpha1.ThreeportWorkloadStatus{
-				Health: "Down", Reason: "Absent", Message: "gone", HealthSince: at(9),
+				Health: "Down", Reason: "Absent", Message: "gone", HealthSince: at(9), NotHealthySince: at(9),
 				HealthChange: &v1alpha1.HealthChange{To: "Down", Reason: "Absent", Message: "gone"},
 			},
 		},
@@ -204,6 +204,26 @@ func TestSetHealth(t *testing.T) {
 			second:  9,
 			want: v1alpha1.ThreeportWorkloadStatus{
 				Health: "Down", HealthSince: at(9), NotHealthySince: at(5), HealthChange: &v1alpha1.HealthChange{From: "Reconciling", To: "Down"},
+			},
+		},
+		{
+			reason: "a transition of a workload that was never Healthy",
+			current: v1alpha1.ThreeportWorkloadStatus{
+				Health: "Down", HealthSince: at(5), NotHealthySince: at(2), HealthChange: &v1alpha1.HealthChange{From: "Unhealthy", To: "Down"},
+			},
+			verdict: verdict{status: "Unhealthy"},
+			second:  9,
+			want: v1alpha1.ThreeportWorkloadStatus{
+				Health: "Unhealthy", HealthSince: at(9), NotHealthySince: at(2), HealthChange: &v1alpha1.HealthChange{From: "Down", To: "Unhealthy"},
+			},
+		},
+		{
+			reason:  "such a transition, and an earlier agent wrote the status",
+			current: v1alpha1.ThreeportWorkloadStatus{Health: "Down", HealthSince: at(5), HealthChange: &v1alpha1.HealthChange{To: "Down"}},
+			verdict: verdict{status: "Unhealthy"},
+			second:  9,
+			want: v1alpha1.ThreeportWorkloadStatus{
+				Health: "Unhealthy", HealthSince: at(9), NotHealthySince: at(5), HealthChange: &v1alpha1.HealthChange{From: "Down", To: "Unhealthy"},
 			},
 		},
 		{

@@ -26,7 +26,7 @@ type agentState struct {
 
 	mu         sync.Mutex
 	clusterUID string    // empty until it is known
-	oldest     time.Time // since when the oldest report is pending
+	oldest     time.Time // see oldestPending
 	readAt     time.Time // when oldest was read
 }
 
@@ -64,7 +64,8 @@ func (a *agentState) describe() threeport.Agent {
 	return out
 }
 
-// oldestPending returns since when the oldest report is pending. The answer may be a second old, because the outbox has to
+// oldestPending returns since when the oldest report is pending, of those that are a delay of the cluster; see [outbox.Outbox.Oldest].
+// The answer may be a second old, because the outbox has to
 // scan all pending reports for it.
 func (a *agentState) oldestPending(now time.Time) time.Time {
 	a.mu.Lock()

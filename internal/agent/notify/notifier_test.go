@@ -141,6 +141,10 @@ func TestNotifier_UnknownRow_IsKeptUntilItExists(t *testing.T) {
 					if p := b.box.Progress(shop); p.Refusal != tt.refusal || !strings.Contains(p.LastError, tt.row) || p.Pending != 1 {
 						t.Errorf("the progress is %+v, want the refusal %s of %s", p, tt.refusal, tt.row)
 					}
+					agent := &agentState{box: b.box}
+					if d := agent.describe(); d.DelaySeconds != 0 || d.Pending != 1 {
+						t.Errorf("the agent has %d pending reports and a delay of %v s, want 1 and none", d.Pending, d.DelaySeconds)
+					}
 				})
 				b.settle(t, tt.unknown, status(2, "Healthy"))
 				if p := b.box.Progress(shop); p.Refusal != "" || p.Accepted != 1 {
@@ -153,8 +157,8 @@ func TestNotifier_UnknownRow_IsKeptUntilItExists(t *testing.T) {
 				if unknown, gone := b.metric(t, "threeport_agent_reports_total", kind, "unknown"), b.metric(t, "threeport_agent_reports_total", kind, "gone"); unknown < 10 || gone != 0 {
 					t.Errorf("%v are counted as unknown and %v as gone, want one for each try, and none", unknown, gone)
 				}
-				if got := b.logged("does not know " + tt.row); got != 1 {
-					t.Errorf("%d lines name the row, want 1", got)
+				if got := b.logged(`"level"=-1 "msg"="The control plane does not know ` + tt.row); got != 1 {
+					t.Errorf("%d warnings name the row, want 1", got)
 				}
 			})
 		})

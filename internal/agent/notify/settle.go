@@ -59,7 +59,7 @@ func (n *Notifier) settle(ctx context.Context, item outbox.Item, result Result) 
 	case threeport.KindForbidden:
 		n.metrics.count(item, resultRetried)
 		if n.outbox.Refuse(item, target.NotAssigned, err) {
-			n.logItem("The control plane has not assigned a workload to this cluster. Its reports are kept and sent again.", item, err)
+			n.warnItem("The control plane has not assigned a workload to this cluster. Its reports are kept and sent again.", item, err)
 		}
 	case threeport.KindQuotaExceeded:
 		n.metrics.count(item, resultRetried)
@@ -97,7 +97,7 @@ func (n *Notifier) notFound(item outbox.Item, err error) {
 	n.metrics.count(item, resultUnknown)
 	cause := fmt.Errorf("the control plane has no %s: check the ID in the ThreeportWorkload, or create the row", row)
 	if n.outbox.Refuse(item, refusal, cause) {
-		n.logItem("The control plane does not know "+row+". The reports are kept and sent again.", item, err)
+		n.warnItem("The control plane does not know "+row+". The reports are kept and sent again.", item, err)
 	}
 }
 
@@ -118,5 +118,17 @@ func (n *Notifier) fail(item outbox.Item, err error, kind threeport.Kind) {
 }
 
 func (n *Notifier) logItem(message string, item outbox.Item, err error) {
-	n.log.Info(message, "report", item.Report.String(), "instance", item.Report.Instance().String(), "error", err.Error())
+	n.log.Info(message, logValues(item, err)...)
+}
+
+// warnItem logs at the level warn of zap. A logr.Logger has no such level, but its sink has.
+func (n *Notifier) warnItem(message string, item outbox.Item, err error) {
+	const warn = -1
+	if sink := n.log.GetSink(); sink != nil && sink.Enabled(warn) {
+		sink.Info(warn, message, logValues(item, err)...)
+	}
+}
+
+func logValues(item outbox.Item, err error) []any {
+	return []any{"report", item.Report.String(), "instance", item.Report.Instance().String(), "error", err.Error()}
 }

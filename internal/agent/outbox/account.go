@@ -49,6 +49,24 @@ func (a *account) oldest() (oldest time.Time) {
 	return oldest
 }
 
+// delayedSince returns since when the oldest report is pending that does not wait for a change of the workload; zero if none is. All
+// reports of an instance that is unknown or not assigned wait for it, also those that were not tried yet.
+func (a *account) delayedSince() (oldest time.Time) {
+	if a.refuses(target.UnknownInstance) || a.refuses(target.NotAssigned) {
+		return time.Time{}
+	}
+	refused := func(e *entry) bool { return e.report != nil && e.refusal.IsOfWorkload() }
+	for e := range a.pending {
+		if slices.ContainsFunc(e.group.entries, refused) { // the others of the group wait for it
+			continue
+		}
+		if oldest.IsZero() || e.since.Before(oldest) {
+			oldest = e.since
+		}
+	}
+	return oldest
+}
+
 // refusal returns why the control plane refuses pending reports, and the error of that report. An unknown instance explains the
 // others.
 func (a *account) refusal() (refusal target.Refusal, cause string) {
@@ -188,12 +206,13 @@ type counts struct {
 	dead                int // entries with a dead letter
 }
 
-// Oldest returns since when the oldest report is pending; zero if none is.
+// Oldest returns since when the oldest report is pending; zero if none is. It leaves out reports that wait for a change of their
+// workload, because the delivery of others does not wait for them.
 func (o *Outbox) Oldest() (oldest time.Time) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for _, a := range o.accounts {
-		if at := a.oldest(); oldest.IsZero() || !at.IsZero() && at.Before(oldest) {
+		if at := a.delayedSince(); oldest.IsZero() || !at.IsZero() && at.Before(oldest) {
 			oldest = at
 		}
 	}

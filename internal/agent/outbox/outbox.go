@@ -267,6 +267,9 @@ func (o *Outbox) setPending(e *entry, r observe.Report) {
 		return
 	default:
 		o.unaccount(e)
+		if e.refusal != "" { // it is about the other instance
+			e.refusal, e.refusedBy, e.retry.waits, e.retry.retryAt = "", "", 0, time.Time{}
+		}
 		if !e.isInFlight() { // the other workload's initial sync decides whether the group waits
 			e.group.dequeue()
 			defer o.schedule(e.group)

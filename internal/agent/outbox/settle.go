@@ -126,6 +126,10 @@ func (o *Outbox) Refuse(item Item, refusal target.Refusal, cause error) (first b
 	e := o.takeBack(item)
 	waits := e.retry.waits
 	o.answered(e, item)
+	if e.report != nil && e.report.Instance() != item.Report.Instance() { // the refusal is not about the report of now
+		o.requeue(e)
+		return false
+	}
 	e.retry.waits = waits
 	if a := o.accounts[item.Report.Instance()]; a != nil && a.forgets { // the workload is gone, and its reports with it
 		e.forgets = true

@@ -46,6 +46,12 @@ const (
 	QuotaExceeded Refusal = "QuotaExceeded"
 )
 
+// IsOfWorkload reports whether a refusal is about one workload: its instance or a resource of it is unknown or not assigned. It is no
+// delay of the cluster's deliveries.
+func (r Refusal) IsOfWorkload() bool {
+	return r == NotAssigned || r == UnknownInstance || r == UnknownResource
+}
+
 // Rejection is a report that the control plane rejected.
 type Rejection struct {
 	Report string
