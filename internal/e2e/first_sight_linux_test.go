@@ -294,7 +294,8 @@ func (w *agentWorld) seeCommandLine(d upstream.Deployed) {
 		w.Errorf("the ID is %s as a number and %q as a string, want %d", row.WorkloadInstanceID, row.WorkloadInstanceIDString, d.InstanceID)
 	}
 	w.expectPlugin(1, d.Name, "status", "-n", w.Namespace)
-	w.expectPlugin(0, "No ThreeportWorkload lists an object in the namespace elsewhere", "status", "-n", "elsewhere")
+	w.expectPlugin(0, "No ThreeportWorkload lists an object in the namespace kube-public", "status", "-n", "kube-public")
+	w.expectPlugin(2, `there is no namespace "elsewhere"`, "status", "-n", "elsewhere")
 	w.expectPlugin(2, "did you mean status?", "stauts")
 	lost := w.plugin("status")
 	lost.Env = append(lost.Env, "KUBECONFIG=/nonexistent")

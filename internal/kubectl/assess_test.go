@@ -141,6 +141,7 @@ func TestAssess_ExitCodes(t *testing.T) {
 			reason: "rules that are none", in: configMap, args: []string{"-f", "-", "--rules", "nowhere.yaml"},
 			code: 2, text: "--rules: stat nowhere.yaml",
 		},
+		{reason: "a flag with a typo", args: []string{"--acept"}, code: 2, text: "unknown flag: --acept: did you mean --accept?"},
 		{reason: "an unknown flag", args: []string{"--fast"}, code: 2, text: "unknown flag: --fast: see kubectl threeport assess --help"},
 		{
 			reason: "text that steers a terminal",

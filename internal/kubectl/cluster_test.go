@@ -82,7 +82,17 @@ func TestStatus_Namespace_SelectsWorkloads(t *testing.T) {
 	if strings.Contains(r.out, "elsewhere") {
 		t.Errorf("printed a workload of another namespace:\n%s", r.out)
 	}
-	call(t, "status", "-n", "nowhere").want(t, exitHealthy, "No ThreeportWorkload lists an object in the namespace nowhere.")
+	create(t, "apiVersion: v1\nkind: Namespace\nmetadata: {name: staging}\n")
+	call(t, "status", "-n", "staging").want(t, exitHealthy, "No ThreeportWorkload lists an object in the namespace staging.")
+	call(t, "status", "-n", "stagin").want(t, exitUsage, `there is no namespace "stagin": did you mean staging?`)
+	call(t, "status", "-n", "selectd").want(t, exitUsage, `there is no namespace "selectd": did you mean selected?`)
+	call(t, "status", "-n", "nowhere").want(t, exitUsage, `there is no namespace "nowhere": `)
+
+	workload(t, "unconfirmed", "observedGeneration: 1, health: Healthy, confirmedAt: 2026-01-31T11:00:00Z", "{version: v1, kind: ConfigMap, name: a, namespace: other}")
+	const silent = "The agent does not report: it last confirmed the statuses at 2026-01-31T11:00:00Z"
+	call(t, "status", "-n", "staging").want(t, exitOutdated, silent, "No ThreeportWorkload lists an object in the namespace staging.")
+	call(t, "status", "-n", "staging", "--fresh").want(t, exitHealthy, "No ThreeportWorkload lists an object in the namespace staging.")
+	call(t, "status", "-n", "nowhere").want(t, exitUsage, `there is no namespace "nowhere": `)
 	call(t, "status", "listed", "-n", "selected").want(t, exitUsage, "-n selects among all workloads")
 }
 

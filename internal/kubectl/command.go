@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"github.com/threeport/threeport-agent/internal/health"
@@ -85,6 +86,13 @@ func (p *plugin) command() *cobra.Command {
 	root.SetOut(p.Out)
 	root.SetErr(p.ErrOut)
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		if unknown, ok := errors.AsType[*pflag.NotExistError](err); ok {
+			var names []string
+			cmd.Flags().VisitAll(func(flag *pflag.Flag) { names = append(names, "--"+flag.Name) })
+			if similar := similarTo("--"+unknown.GetSpecifiedName(), names); unknown.GetSpecifiedShortnames() == "" && similar != "" {
+				return usage("%w: did you mean %s?", err, similar)
+			}
+		}
 		return usage("%w: see %s --help", err, cmd.CommandPath())
 	})
 	addColorFlag(root, &p.color)

@@ -176,14 +176,53 @@ const maxSuggestions = 3
 
 // noSuchWorkload returns the error for a name without a ThreeportWorkload. It suggests the similar names of others.
 func noSuchWorkload(name string, others []unstructured.Unstructured) error {
-	commands := &cobra.Command{SuggestionsMinimumDistance: suggestionsDistance} // cobra compares names of commands only
+	names := make([]string, len(others))
 	for i := range others {
-		commands.AddCommand(&cobra.Command{Use: others[i].GetName(), Run: func(*cobra.Command, []string) {}})
+		names[i] = others[i].GetName()
 	}
-	if similar := commands.SuggestionsFor(name); len(similar) > 0 {
-		return usage("there is no ThreeportWorkload %q: did you mean %s?", name, strings.Join(similar[:min(len(similar), maxSuggestions)], " or "))
+	if similar := similarTo(name, names); similar != "" {
+		return usage("there is no ThreeportWorkload %q: did you mean %s?", name, similar)
 	}
 	return usage("there is no ThreeportWorkload %q: `kubectl threeport status` lists those that are", name)
+}
+
+// similarTo returns the names that are similar to one, for an error that suggests them; empty if none is.
+func similarTo(name string, names []string) string {
+	commands := &cobra.Command{SuggestionsMinimumDistance: suggestionsDistance} // cobra compares names of commands only
+	for _, other := range names {
+		commands.AddCommand(&cobra.Command{Use: other, Run: func(*cobra.Command, []string) {}})
+	}
+	similar := commands.SuggestionsFor(name)
+	return strings.Join(similar[:min(len(similar), maxSuggestions)], " or ")
+}
+
+// checkNamespace returns an error if a namespace does not exist. It suggests similar names, of namespaces in the cluster and in the
+// lists of workloads. Nothing is known if the user may not read namespaces.
+func (c *connection) checkNamespace(ctx context.Context, name string, list []v1alpha1.ThreeportWorkload) error {
+	if name == "" {
+		return nil
+	}
+	client, err := c.metadata()
+	if err != nil {
+		return err
+	}
+	namespaces := client.Resource(resource("", "v1", "namespaces"))
+	if _, err := namespaces.Get(ctx, name, metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+		return nil //nolint:nilerr // another error says nothing about the namespace
+	}
+	var names []string
+	for i := range list {
+		names = append(names, namespacesOf(&list[i])...)
+	}
+	if all, err := namespaces.List(ctx, metav1.ListOptions{}); err == nil {
+		for i := range all.Items {
+			names = append(names, all.Items[i].Name)
+		}
+	}
+	if similar := similarTo(name, namespaceSet(names)); similar != "" {
+		return usage("there is no namespace %q: did you mean %s?", name, similar)
+	}
+	return usage("there is no namespace %q: `kubectl get namespaces` lists those that are", name)
 }
 
 // workloadsFailure returns the error for a failed list of ThreeportWorkloads.

@@ -68,6 +68,9 @@ func (s *workloadStatus) writeDetails(out io.Writer, p palette, now time.Time, o
 		if len(part.table.rows) == 0 {
 			continue
 		}
+		if s.LastStatus != "" {
+			part.title += ", last known at " + s.Since.UTC().Format(time.RFC3339)
+		}
 		if _, err := fmt.Fprintln(out, "\n"+p.paint(bold, part.title)); err != nil {
 			return err
 		}
@@ -124,7 +127,7 @@ func joined(cells []cell) []cell {
 }
 
 func (s *workloadStatus) conditions(now time.Time) *table {
-	t := &table{}
+	t := &table{wrapped: 4, whole: true}
 	for i := range s.Conditions {
 		c := &s.Conditions[i]
 		t.add(cell{text: c.Type}, s.condition(c.Type), cell{c.Reason, plain}, cell{ago(c.LastTransitionTime.Time, now), dim}, cell{c.Message, plain})
@@ -154,7 +157,7 @@ const maxNotHealthy = 20
 
 // resources returns the table of the listed resources, the worst first. Only the wide table has Healthy ones.
 func (s *workloadStatus) resources(o output, now time.Time) *table {
-	t := &table{wrapped: 5}
+	t := &table{wrapped: 5, whole: true}
 	all := slices.Clone(s.Resources)
 	slices.SortStableFunc(all, func(a, b v1alpha1.ResourceStatus) int {
 		return cmp.Compare(rank(health.Status(a.Health)), rank(health.Status(b.Health)))
@@ -174,7 +177,7 @@ func (s *workloadStatus) resources(o output, now time.Time) *table {
 			cause = strings.Trim(string(r.State)+": "+cause, ": ")
 		}
 		row := []cell{
-			{string(status), styleOf(status)},
+			{s.tense() + string(status), styleOf(status)},
 			{subject(r.Kind, r.Namespace, r.Name), plain},
 			fraction(r.Pods),
 		}
@@ -206,7 +209,7 @@ func subject(kind, namespace, name string) string {
 
 // deliveries returns the table of undelivered reports; empty if all are delivered.
 func (s *workloadStatus) deliveries(now time.Time) *table {
-	t := &table{}
+	t := &table{wrapped: 2, whole: true}
 	d := s.Delivery
 	if d.Pending > 0 {
 		text := many(int(d.Pending), "report")

@@ -121,9 +121,9 @@ func (s *workloadStatus) markOutdated(since time.Time, silent bool) {
 	if s.DeletionRequested != nil {
 		s.lastWords = "deletion waits for the agent since " + s.DeletionRequested.UTC().Format(time.RFC3339) + "; " + s.lastWords
 	}
-	last := s.Status
+	last, lastSince := s.Status, s.Since
 	s.override(health.Unknown, agentNotReporting, fmt.Sprintf("agent not reporting since %s; %s", since.UTC().Format(time.RFC3339), s.lastWords))
-	s.LastStatus, s.Since, s.Ready, s.Pods = last, &metav1.Time{Time: since}, nil, nil
+	s.LastStatus, s.lastSince, s.Since, s.Ready, s.Pods = last, lastSince, &metav1.Time{Time: since}, nil, nil
 }
 
 // silence returns one sentence for all workloads if the agent is silent, and the workloads without it. Otherwise the sentence is

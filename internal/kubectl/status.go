@@ -96,8 +96,7 @@ func (o *statusOptions) run(ctx context.Context) error {
 		return err
 	}
 	if len(all) == 0 {
-		_, err := fmt.Fprintln(o.plugin.ErrOut, o.noWorkloads())
-		return err
+		return o.showNone(ctx, list)
 	}
 	if err := o.show(o.plugin.Out, all); err != nil {
 		return err
@@ -215,6 +214,28 @@ func (b *treeNode) podCount() (pods v1alpha1.Count) {
 		}
 	})
 	return pods
+}
+
+// showNone says that none of the workloads is to be shown. A silent agent is named, with its exit code, because it may not have reported
+// the namespaces of a workload. A namespace that does not exist is an error.
+func (o *statusOptions) showNone(ctx context.Context, list []v1alpha1.ThreeportWorkload) error {
+	if err := o.cluster.checkNamespace(ctx, *o.cluster.flags.Namespace, list); err != nil {
+		return err
+	}
+	text, code := o.noWorkloads(), exitHealthy
+	if !o.fresh {
+		all, err := o.reported(ctx, list)
+		if err != nil {
+			return err
+		}
+		if sentence, _ := silence(all, o.plugin.now()); sentence != "" {
+			text, code = sentence+"\n"+text, exitOutdated
+		}
+	}
+	if _, err := fmt.Fprintln(o.plugin.ErrOut, text); err != nil {
+		return err
+	}
+	return exitWith(code)
 }
 
 // noWorkloads says that there are no workloads to show.

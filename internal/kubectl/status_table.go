@@ -46,8 +46,9 @@ type workloadStatus struct {
 	Resources  []v1alpha1.ResourceStatus `json:"resources,omitempty"`
 	Omitted    int64                     `json:"resourcesOmitted,omitempty"`
 
-	lastWords   string // the last status with its cause, if the agent does not report
-	agentSilent bool   // the agent reports on no workload
+	lastWords   string       // the last status with its cause, if the agent does not report
+	lastSince   *metav1.Time // the start of the last status, if the agent does not report
+	agentSilent bool         // the agent reports on no workload
 }
 
 // statusOf returns the status of a ThreeportWorkload. A missing status is Unknown, and one about an earlier spec is not
@@ -158,6 +159,8 @@ func (s *workloadStatus) delivered() cell {
 	switch {
 	case c == nil, s.LastStatus != "":
 		return cell{none, dim}
+	case s.Delivery.Pending > 0 && c.Reason != "Pending": // the control plane refuses them
+		return cell{fmt.Sprintf("%s: %d pending", c.Reason, s.Delivery.Pending), yellow}
 	case s.Delivery.Pending > 0:
 		return cell{fmt.Sprintf("%d pending", s.Delivery.Pending), yellow}
 	case s.Delivery.Rejected > 0:
@@ -170,16 +173,26 @@ func (s *workloadStatus) delivered() cell {
 	return cell{"True", plain}
 }
 
-// condition returns the status of a condition in a word.
+// condition returns the status of a condition in a word, in the past if the agent does not report.
 func (s *workloadStatus) condition(name string) cell {
 	c := meta.FindStatusCondition(s.Conditions, name)
 	switch {
 	case c == nil:
 		return cell{none, dim}
+	case s.LastStatus != "":
+		return cell{s.tense() + string(c.Status), dim}
 	case c.Status != metav1.ConditionTrue:
 		return cell{string(c.Status), yellow}
 	}
 	return cell{string(c.Status), plain}
+}
+
+// tense is before a status that the agent reported: "was " if it no longer reports.
+func (s *workloadStatus) tense() string {
+	if s.LastStatus != "" {
+		return "was "
+	}
+	return ""
 }
 
 // fraction shows a count: "3/4".
@@ -202,19 +215,32 @@ func (s *workloadStatus) since() time.Time {
 }
 
 // worstFirst sorts workloads by status, the worst first, then by the last status if the agent does not report. Those with an equal
-// status are sorted by its start, the newest first, unless they are Healthy.
+// status are sorted by its start, the newest first, unless they are or were Healthy.
 func worstFirst(all []workloadStatus) {
 	slices.SortStableFunc(all, func(a, b workloadStatus) int {
+		lastA, sinceA := a.last()
+		lastB, sinceB := b.last()
 		byTime := 0
-		if a.Status != health.Healthy {
-			byTime = b.since().Compare(a.since())
+		if lastA != health.Healthy {
+			byTime = sinceB.Compare(sinceA)
 		}
 		return cmp.Or(
 			cmp.Compare(rank(a.Status), rank(b.Status)),
-			cmp.Compare(rank(cmp.Or(a.LastStatus, a.Status)), rank(cmp.Or(b.LastStatus, b.Status))),
+			cmp.Compare(rank(lastA), rank(lastB)),
 			byTime,
 			cmp.Compare(a.Name, b.Name))
 	})
+}
+
+// last returns the last reported status and its start; the present ones if the agent reports.
+func (s *workloadStatus) last() (status health.Status, since time.Time) {
+	switch {
+	case s.LastStatus == "":
+		return s.Status, s.since()
+	case s.lastSince == nil:
+		return s.LastStatus, time.Time{}
+	}
+	return s.LastStatus, s.lastSince.Time
 }
 
 // statusTable returns the table of all workloads. A cause that does not fit is below its workload.

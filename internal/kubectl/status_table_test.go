@@ -64,11 +64,16 @@ func TestWorstFirst_EqualStatus_LatestFaultFirst(t *testing.T) {
 
 func TestWorstFirst_AgentNotReporting_ByLastStatus(t *testing.T) {
 	stopped := &metav1.Time{Time: goldenTime.Add(-time.Hour)}
+	before := func(hours int) *metav1.Time {
+		return &metav1.Time{Time: stopped.Add(-time.Duration(hours) * time.Hour)}
+	}
 	all := []workloadStatus{
 		{Name: "was-healthy", Status: health.Unknown, LastStatus: health.Healthy, Since: stopped},
 		{Name: "never-seen", Status: health.Unknown},
 		{Name: "was-starting", Status: health.Unknown, LastStatus: health.Reconciling, Since: stopped},
-		{Name: "was-down", Status: health.Unknown, LastStatus: health.Down, Since: stopped},
+		{Name: "a-was-down-long", Status: health.Unknown, LastStatus: health.Down, Since: stopped, lastSince: before(2)},
+		{Name: "was-down", Status: health.Unknown, LastStatus: health.Down, Since: stopped, lastSince: before(1)},
+		{Name: "a-was-healthy-long", Status: health.Unknown, LastStatus: health.Healthy, Since: stopped, lastSince: before(9)},
 		{Name: "down", Status: health.Down},
 	}
 	worstFirst(all)
@@ -76,7 +81,7 @@ func TestWorstFirst_AgentNotReporting_ByLastStatus(t *testing.T) {
 	for _, s := range all {
 		names = append(names, s.Name)
 	}
-	if want := []string{"down", "was-down", "was-starting", "never-seen", "was-healthy"}; !slices.Equal(names, want) {
+	if want := []string{"down", "was-down", "a-was-down-long", "was-starting", "never-seen", "a-was-healthy-long", "was-healthy"}; !slices.Equal(names, want) {
 		t.Errorf("the order is %v, want %v", names, want)
 	}
 }
@@ -89,6 +94,9 @@ func silentAgent() []v1alpha1.ThreeportWorkload {
 		return wl
 	}
 	all := []v1alpha1.ThreeportWorkload{confirmed("api", 24), confirmed("web", 20), confirmed("going", 22)}
+	all = append(all, confirmed("db", 21))
+	all[3].Status.Health, all[3].Status.Reason, all[3].Status.HealthSince = "Down", "Absent", &metav1.Time{Time: goldenTime.Add(-time.Hour)}
+	all[1].Status.HealthSince = &metav1.Time{Time: goldenTime.Add(-30 * time.Minute)}
 	all[1].Status.Health, all[1].Status.Reason, all[1].Status.Message = "Down", "Absent", "ConfigMap a/b does not exist"
 	all[2].DeletionTimestamp, all[2].Finalizers = &metav1.Time{Time: goldenTime.Add(-15 * time.Minute)}, []string{v1alpha1.Finalizer}
 	return all
@@ -239,6 +247,52 @@ func TestWriteDetails_LongCauseOfAResource_IsNotCut(t *testing.T) {
 			t.Errorf("width %d: the cause is cut, or the resource is not counted:\n%s", width, out.String())
 		}
 	}
+}
+
+// At any width, the details and the list name the reason of undelivered reports, and the details the instance.
+func TestStatus_UndeliveredReports_ReasonIsNotCut(t *testing.T) {
+	const refused = "the control plane has no row of the WorkloadInstance 877588458330128385: create it, or delete the ThreeportWorkload " +
+		"after its controller has removed the objects, and read the runbook"
+	s := workloadStatus{
+		Name: "web", Status: health.Healthy,
+		Conditions: []metav1.Condition{{
+			Type: v1alpha1.ConditionDelivered, Status: metav1.ConditionFalse, Reason: "UnknownInstance", Message: "9 reports are not delivered yet: " + refused,
+		}},
+		Delivery: v1alpha1.DeliveryStatus{Pending: 9, PendingSince: &metav1.Time{Time: goldenTime.Add(-time.Hour)}, LastError: refused},
+	}
+	for _, width := range []int{40, 80, 160} {
+		var out bytes.Buffer
+		if err := s.writeDetails(&out, false, goldenTime, output{}, width); err != nil {
+			t.Fatal(err)
+		}
+		if text := strings.Join(strings.Fields(out.String()), " "); strings.Count(text, refused) != 2 {
+			t.Errorf("width %d: the reason is cut in the condition or under DELIVERY:\n%s", width, out.String())
+		}
+	}
+	if got := s.delivered().text; got != "UnknownInstance: 9 pending" {
+		t.Errorf("the list has %q under DELIVERED", got)
+	}
+	s.Conditions[0].Reason = "Pending"
+	if got := s.delivered().text; got != "9 pending" {
+		t.Errorf("without a refusal, the list has %q under DELIVERED", got)
+	}
+}
+
+// Nothing that a silent agent reported is shown as current.
+func TestWriteDetails_SilentAgent_ConditionsAreThePast(t *testing.T) {
+	list := silentAgent()
+	for i, typ := range []string{v1alpha1.ConditionHealthy, v1alpha1.ConditionDelivered} {
+		list[1].Status.Conditions = append(list[1].Status.Conditions, metav1.Condition{
+			Type: typ, Status: []metav1.ConditionStatus{"False", "True"}[i], Reason: "A", LastTransitionTime: metav1.NewTime(goldenTime.Add(-time.Hour)),
+		})
+	}
+	list[1].Status.Resources = []v1alpha1.ResourceStatus{{Kind: "ConfigMap", Namespace: "a", Name: "b", Health: "Down", State: v1alpha1.ResourceAbsent, Reason: "Absent"}}
+	var out bytes.Buffer
+	all := statusesOf(list, nil, goldenTime)
+	if err := all[0].writeDetails(&out, false, goldenTime, output{}, 0); err != nil {
+		t.Fatal(err)
+	}
+	golden(t, "detail-silent.txt", out.String())
 }
 
 func TestWriteDetails_ManyResources_AreBounded(t *testing.T) {

@@ -78,8 +78,10 @@ type tableRow struct {
 // table is a table with aligned columns.
 type table struct {
 	rows []tableRow
-	// wrapped is the column whose cells are written below their row if they do not fit; 0 for none. No text may follow it.
+	// wrapped is the column whose cells are written below their row if they do not fit; 0 for none. No text may follow it. They have up
+	// to maxWrapped lines, or all that they need if whole is true.
 	wrapped int
+	whole   bool
 }
 
 func (t *table) add(cells ...cell) { t.addWithMargin("  ", cells...) }
@@ -135,8 +137,11 @@ func (t *table) write(out io.Writer, p palette, indent string, width int) error 
 			text.WriteString(p.paint(c.style, c.text) + pad)
 		}
 		text.WriteByte('\n')
-		margin := indent + r.margin
-		for _, line := range wrap.AtMost(below.text, width-utf8.RuneCountInString(margin), maxWrapped) {
+		margin, most := indent+r.margin, maxWrapped
+		if t.whole {
+			most = utf8.RuneCountInString(below.text)
+		}
+		for _, line := range wrap.AtMost(below.text, width-utf8.RuneCountInString(margin), most) {
 			text.WriteString(margin + p.paint(below.style, line) + "\n")
 		}
 	}

@@ -121,7 +121,8 @@ type Definition struct {
 	PreviousAt *time.Time `json:"previousAt,omitempty"`
 	// Current is the object as JSON; none if it is deleted.
 	Current json.RawMessage `json:"current,omitempty"`
-	// Previous is the object before the latest change of its spec, or before its deletion. It is absent if no change is known.
+	// Previous is the object before the latest change of its spec, or before its deletion. Edits less than a minute apart are one change.
+	// It is absent if no change is known.
 	Previous json.RawMessage `json:"previous,omitempty"`
 }
 

@@ -63,17 +63,29 @@ func (s *screen) finish() {
 	}
 }
 
-// changedLines returns the lines of a table that it did not have before. The width of a column is no change.
+// changedLines returns the rows of a table that it did not have before, with the causes below them. The width of a column is no change.
 func changedLines(before, after string) string {
 	known := map[string]bool{}
-	for line := range strings.Lines(before) {
-		known[strings.Join(strings.Fields(line), " ")] = true
+	for _, row := range tableRows(before) {
+		known[strings.Join(strings.Fields(row), " ")] = true
 	}
 	var changed strings.Builder
-	for line := range strings.Lines(after) {
-		if !known[strings.Join(strings.Fields(line), " ")] {
-			changed.WriteString(line)
+	for _, row := range tableRows(after) {
+		if !known[strings.Join(strings.Fields(row), " ")] {
+			changed.WriteString(row)
 		}
 	}
 	return changed.String()
+}
+
+// tableRows returns the rows of a table, each with the indented lines below it.
+func tableRows(text string) (rows []string) {
+	for line := range strings.Lines(text) {
+		if last := len(rows) - 1; last >= 0 && strings.HasPrefix(line, causeIndent) {
+			rows[last] += line
+			continue
+		}
+		rows = append(rows, line)
+	}
+	return rows
 }

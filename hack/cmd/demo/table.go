@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"text/tabwriter"
+	"unicode/utf8"
 
 	"github.com/threeport/threeport-agent/internal/kubectl/wrap"
 	"github.com/threeport/threeport-agent/internal/threeport"
@@ -13,20 +14,37 @@ import (
 // legend explains the columns of the table.
 const legend = "RESOURCES: reported of listed ones, and their last operations. EVENTS: Normal/Warning. CAUSE: why a workload is not Healthy.\n"
 
-// table returns the rows of the workloads as a table with lines up to width.
+// causeIndent is before a cause below its row, which has up to causeLines lines.
+const (
+	causeIndent = "  "
+	causeLines  = 3
+)
+
+// table returns the rows of the workloads as a table with lines up to width. A cause that does not fit is below its row.
 func table(workloads []deployed, found content, width int) string {
 	var text strings.Builder
 	w := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
-	_, _ = fmt.Fprintln(w, "WORKLOAD\tTYPE\tSTATUS\tRESOURCES\tEVENTS\tCAUSE")
+	causes := []string{"CAUSE"}
+	_, _ = fmt.Fprintln(w, "WORKLOAD\tTYPE\tSTATUS\tRESOURCES\tEVENTS\t")
 	for _, wl := range workloads {
-		_, _ = fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n",
+		_, _ = fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t\n",
 			wl.name, strings.TrimSuffix(string(wl.typ), "Instance"), cmp.Or(found.statuses[wl.name], "-"),
-			resourceCell(wl, found), eventCell(found.eventsOf(wl)), cause(found.rowOf(wl)))
+			resourceCell(wl, found), eventCell(found.eventsOf(wl)))
+		causes = append(causes, cause(found.rowOf(wl)))
 	}
 	_ = w.Flush() // to a strings.Builder
 	var out strings.Builder
-	for line := range strings.Lines(text.String()) {
-		out.WriteString(wrap.Shorten(strings.TrimRight(line, " \n"), width) + "\n")
+	for i, row := range strings.Split(strings.TrimSuffix(text.String(), "\n"), "\n") {
+		var below []string
+		if utf8.RuneCountInString(row+causes[i]) > width {
+			below = wrap.AtMost(causes[i], width-len(causeIndent), causeLines)
+		} else {
+			row += causes[i]
+		}
+		out.WriteString(wrap.Shorten(strings.TrimRight(row, " "), width) + "\n")
+		for _, line := range below {
+			out.WriteString(causeIndent + line + "\n")
+		}
 	}
 	return out.String()
 }

@@ -42,6 +42,26 @@ func TestTable_FitsTerminal(t *testing.T) {
 	}
 }
 
+func TestTable_LongCause_IsBelowItsRow(t *testing.T) {
+	workloads, found := asExpected()
+	const long = "2 pods ImagePullBackOff: image 127.0.0.1:1/absent:1 cannot be pulled: it does not exist → ReplicaSet web-78 → Deployment web has 0 of 2 replicas ready"
+	found.workloads[webRow] = threeport.Workload{Instance: webRow, Status: "Down", Cause: long}
+	for _, width := range []int{80, 120, 160} {
+		got := table(workloads, found, width)
+		if text := strings.Join(strings.Fields(got), " "); !strings.Contains(text, long) {
+			t.Errorf("width %d: the cause is cut in\n%s", width, got)
+		}
+		for line := range strings.Lines(got) {
+			if n := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")); n > width {
+				t.Errorf("a line has %d characters of %d: %s", n, width, line)
+			}
+		}
+	}
+	if got, want := changedLines("a  1\n  cause\nb  1\n", "a  2\n  cause\nb  1\n"), "a  2\n  cause\n"; got != want {
+		t.Errorf("the changed row is printed as %q, want %q with its cause", got, want)
+	}
+}
+
 func TestScreen_PrintsChangesThenAll(t *testing.T) {
 	var plain bytes.Buffer
 	s := newScreen(&plain)

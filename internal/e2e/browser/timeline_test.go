@@ -112,6 +112,29 @@ func TestWorkloadPage_NotHealthySince_IsFirstTransitionFromHealthy(t *testing.T)
 	}
 }
 
+// A workload that has recovered has only the begin of its present status, in whatever order its Events arrive.
+func TestWorkloadPage_Recovered_HasNoNotHealthySince(t *testing.T) {
+	now := time.Now()
+	w := withStatus("web", status("Healthy", "", "", now, time.Minute))
+	ref := threeport.ObjectRef{Group: "control-plane.threeport.io", Version: "v1alpha1", Kind: "ThreeportWorkload", Name: "web", UID: "uid-of-web"}
+	for i, change := range []struct {
+		status  string
+		minutes time.Duration
+	}{{"Healthy", 1}, {"Down", 20}, {"Healthy", 40}, {"Unhealthy", 21}} {
+		w.Events = append(w.Events, threeport.EventReport{
+			UID: fmt.Sprint("change-", i), Involved: ref, Type: "Normal", Reason: "Workload" + change.status, Message: "the health has changed",
+			Time: now.Add(-change.minutes * time.Minute),
+		})
+	}
+	api, instances := startAPI(t, neverOffline, Fleet{Clusters: []Cluster{newClusterWith("north", w)}})
+	tab := openTab(t)
+	visit(t, tab, api.URL+pathOf(instances["web"]), workloadShown+" && document.querySelectorAll('.event').length === 4")
+	expectAll(t, tab, map[string]string{
+		"the status has its own duration": "/^Healthy for 1 min$/.test(document.querySelector('.status-word').innerText)",
+		"Since has one time":              "document.querySelectorAll('.facts [data-key=Since] time').length === 1",
+	})
+}
+
 // The pointer shows one exact time, and a button shows all. So times need not take the focus by Tab.
 func TestTimeline_ExactTimes_AreShown(t *testing.T) {
 	api, instances := startAPI(t, neverOffline, Sample(time.Now()))

@@ -3,6 +3,7 @@ package store
 import (
 	"cmp"
 	"context"
+	"time"
 
 	"github.com/threeport/threeport-agent/internal/threeport"
 )
@@ -40,7 +41,15 @@ type storedDefinition struct {
 	version           int64
 	specDigest        string
 	current, previous int64
+	at                int64 // when the current document was received
+	// isBrief reports whether the spec changed less than briefSpec ago, and previousDigest is the digest of the one before.
+	isBrief        bool
+	previousDigest string
 }
+
+// briefSpec is how long a spec has to stand before it can replace the previous definition. Edits in quick succession, such as an
+// image and an annotation, are one change.
+const briefSpec = time.Minute
 
 // applyOperations applies the operations that are newer than the stored state, separately to the object's definition
 // and to the v0 resource row. The late deletion of an object may apply to its definition only, because the row already
@@ -120,17 +129,24 @@ func (d *definition) apply(i *item) {
 	d.objectState, d.owner, d.item = d.after(i), i.instance, i
 }
 
-// changesSpec reports whether the operation deletes the object, or its definition has another spec than the stored one. Only
-// then the stored definition becomes the previous one.
+// changesSpec reports whether the operation deletes the object, or its definition has another spec than the stored one.
 func (d *definition) changesSpec(i *item) bool {
 	after := d.after(i)
 	return after.deleted || after.version != d.stored.version && i.specDigest != d.stored.specDigest
 }
 
+// replacesPrevious reports whether the stored definition becomes the previous one, because the operation changes the spec. A spec that
+// stood for less than briefSpec does not, so that the previous definition is the one before all edits in quick succession. It does if
+// it is the first one, if the object is deleted, or if the last edit restored the previous spec.
+func (d *definition) replacesPrevious(i *item) bool {
+	keeps := d.stored.isBrief && d.stored.previous > 0 && !d.after(i).deleted && i.specDigest != d.stored.previousDigest
+	return d.changesSpec(i) && !keeps
+}
+
 // bytesAfter is the size of the row that writeDefinitions stores for the operation.
 func (d *definition) bytesAfter(i *item) int64 {
 	previous := d.stored.previous
-	if d.changesSpec(i) {
+	if d.replacesPrevious(i) {
 		previous = d.stored.current
 	}
 	return objectRefBytes(&i.Operation.Object) + int64(len(i.Operation.Operation)+len(i.definition)) + previous
@@ -163,16 +179,17 @@ func (a *applyTx) readDefinitions(ctx context.Context, items []*item) (map[strin
 	found := make(map[string]*definition, len(items))
 	err := a.exec(ctx, bulk{
 		"SELECT d.uid, d.version, d.deleted, d.type, d.id, d.resourceinstanceid, " + definitionBytesSQL + ", " +
-			"COALESCE(d.specdigest, ''), COALESCE(octet_length(d.current), 0), COALESCE(octet_length(d.previous), 0) FROM x CROSS JOIN definitions d WHERE d.clusteruid = ? AND d.uid = x.uid",
+			"COALESCE(d.specdigest, ''), COALESCE(octet_length(d.current), 0), COALESCE(octet_length(d.previous), 0), d.at, COALESCE(d.changedat, 0) FROM x CROSS JOIN definitions d WHERE d.clusteruid = ? AND d.uid = x.uid",
 		[]column{texts("uid", items, func(i *item) string { return i.Operation.Object.UID })},
 		len(items),
 		[]any{a.agent.ClusterUID},
 	}, func(scan scanner) error {
 		var uid string
 		var d definition
+		var changedAt int64
 		err := scan(&uid, &d.version, &d.deleted, &d.owner.kind, &d.owner.id, &d.resource, &d.bytes,
-			&d.stored.specDigest, &d.stored.current, &d.stored.previous)
-		d.stored.version = d.version
+			&d.stored.specDigest, &d.stored.current, &d.stored.previous, &d.stored.at, &changedAt)
+		d.stored.version, d.stored.isBrief = d.version, a.now-changedAt < briefSpec.Microseconds()
 		found[uid] = &d
 		return err
 	})
@@ -181,20 +198,29 @@ func (a *applyTx) readDefinitions(ctx context.Context, items []*item) (map[strin
 	}
 	for uid, d := range found {
 		if d.stored.specDigest == "" && d.stored.current > 0 { // stored before there were digests
-			if d.stored.specDigest, err = a.storedSpecDigest(ctx, uid); err != nil {
+			if d.stored.specDigest, err = a.storedSpecDigest(ctx, "current", uid); err != nil {
 				return nil, err
 			}
+		}
+	}
+	for _, one := range items {
+		d := found[one.Operation.Object.UID]
+		if d == nil || d.stored.previousDigest != "" || !d.stored.isBrief || d.stored.previous == 0 || !d.changesSpec(one) {
+			continue // the digest is not needed
+		}
+		if d.stored.previousDigest, err = a.storedSpecDigest(ctx, "previous", one.Operation.Object.UID); err != nil {
+			return nil, err
 		}
 	}
 	return found, nil
 }
 
-// storedSpecDigest computes the digest of a stored definition.
-func (a *applyTx) storedSpecDigest(ctx context.Context, uid string) (string, error) {
-	const query = "SELECT current FROM definitions WHERE clusteruid = ? AND uid = ?"
-	var current string
-	err := a.tx.QueryRowContext(ctx, a.store.dialect.rebind(query), a.agent.ClusterUID, uid).Scan(&current)
-	return specDigest(current), err
+// storedSpecDigest computes the digest of a stored definition: the column current or previous.
+func (a *applyTx) storedSpecDigest(ctx context.Context, column, uid string) (string, error) {
+	var definition string
+	err := a.tx.QueryRowContext(ctx, a.store.dialect.rebind("SELECT "+column+" FROM definitions WHERE clusteruid = ? AND uid = ?"),
+		a.agent.ClusterUID, uid).Scan(&definition)
+	return specDigest(definition), err
 }
 
 // writeDefinitions writes the changed definitions, each once.
@@ -210,16 +236,16 @@ func (a *applyTx) writeDefinitions(ctx context.Context, definitions map[string]*
 	}
 	return a.exec(ctx, bulk{
 		`INSERT INTO definitions (clusteruid, uid, type, id, apigroup, apiversion, kind, namespace, name, resourceinstanceid,
-			operation, version, deleted, current, specdigest, created, at, changedat, goneat)
+			operation, version, deleted, current, specdigest, created, at, changedat, previousat, goneat)
 		SELECT CAST(? AS TEXT), x.uid, x.type, x.id, x.apigroup, x.apiversion, x.kind, x.namespace, x.name, x.resourceinstanceid,
-			x.operation, x.version, x.deleted, x.current, x.specdigest, x.created, CAST(? AS BIGINT), x.changedat, x.goneat
+			x.operation, x.version, x.deleted, x.current, x.specdigest, x.created, CAST(? AS BIGINT), x.changedat, x.previousat, x.goneat
 		FROM x WHERE TRUE
 		ON CONFLICT (clusteruid, uid) DO UPDATE SET type = excluded.type, id = excluded.id,
 			apigroup = excluded.apigroup, apiversion = excluded.apiversion, kind = excluded.kind, namespace = excluded.namespace,
 			name = excluded.name, resourceinstanceid = excluded.resourceinstanceid, operation = excluded.operation,
 			version = excluded.version, deleted = excluded.deleted,
-			previous = CASE WHEN excluded.changedat IS NULL THEN definitions.previous ELSE definitions.current END,
-			previousat = CASE WHEN excluded.changedat IS NULL THEN definitions.previousat ELSE definitions.at END,
+			previous = CASE WHEN excluded.previousat IS NULL THEN definitions.previous ELSE definitions.current END,
+			previousat = COALESCE(excluded.previousat, definitions.previousat),
 			current = excluded.current, specdigest = excluded.specdigest,
 			created = COALESCE(excluded.created, definitions.created), at = excluded.at,
 			changedat = COALESCE(excluded.changedat, definitions.changedat), goneat = excluded.goneat`,
@@ -244,6 +270,12 @@ func (a *applyTx) writeDefinitions(ctx context.Context, definitions map[string]*
 					return nil
 				}
 				return &a.now
+			}),
+			optionalIntegers("previousat", written, func(d *definition) *int64 {
+				if d.stored.at == 0 || !d.replacesPrevious(d.item) {
+					return nil
+				}
+				return &d.stored.at
 			}),
 			optionalIntegers("goneat", written, func(d *definition) *int64 {
 				if !d.deleted {

@@ -30,6 +30,59 @@ func definitionOf(t *testing.T, s *Store, uid string) string {
 	return fmt.Sprintf("%s %d %s < %s", d.Operation, d.Version, d.Current, d.Previous)
 }
 
+// Edits in quick succession are one change: the previous definition is the last one that stood for a minute.
+func TestApplyOperations_EditsWithinMinute_KeepPreviousDefinition(t *testing.T) {
+	forEachDatabase(t, func(t *testing.T, s *Store) {
+		t.Helper()
+		w := newWorld(t, s)
+		var previousAt, changedAt time.Time
+		for version, step := range []struct {
+			reason         string
+			later          bool // than a minute after the last change
+			spec, previous string
+		}{
+			{"the first version", false, "1", ""},
+			{"the first change", false, "2", "1"},
+			{"an edit within a minute", false, "3", "1"},
+			{"another one", false, "4", "1"},
+			{"an edit of a spec that stood for a minute", true, "5", "4"},
+			{"the edit is reverted within a minute", false, "4", "5"},
+			{"a deletion within a minute", false, "", "4"},
+		} {
+			if step.later {
+				mustExec(t, s, "UPDATE definitions SET changedat = changedat - ? WHERE uid = 'a'", time.Minute.Microseconds())
+			}
+			one := operationOf(w.helm, 0, "a", threeport.OperationModified, int64(version)+1)
+			one.Operation.Definition = json.RawMessage(`{"spec":"` + step.spec + `"}`)
+			if step.spec == "" {
+				one.Operation.Operation, one.Operation.Definition = threeport.OperationDeleted, nil
+			}
+			apply(t, s, "one", one)
+			d, err := s.Definition(t.Context(), "one", "a")
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := ""
+			if step.previous != "" {
+				want = `{"spec":"` + step.previous + `"}`
+			}
+			if string(d.Previous) != want {
+				t.Errorf("%s: the previous definition is %s, want %s", step.reason, d.Previous, want)
+			}
+			if !d.ChangedAt.After(changedAt) {
+				t.Errorf("%s: the spec changed at %s, want later than %s", step.reason, d.ChangedAt, changedAt)
+			}
+			if changedAt = *d.ChangedAt; d.PreviousAt != nil {
+				if d.PreviousAt.Before(previousAt) || !d.PreviousAt.Before(changedAt) {
+					t.Errorf("%s: the previous definition is of %s, want from %s to %s", step.reason, d.PreviousAt, previousAt, changedAt)
+				}
+				previousAt = *d.PreviousAt
+			}
+		}
+		storedBytesOf(t, s)
+	})
+}
+
 func TestApplyOperations(t *testing.T) {
 	const added, modified, deleted = threeport.OperationAdded, threeport.OperationModified, threeport.OperationDeleted
 	for _, test := range []struct {

@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"slices"
+	"time"
 
 	"github.com/threeport/threeport-agent/internal/threeport"
 )
@@ -57,9 +58,16 @@ func (a *applyTx) statusChange(w *workloadState, i *item) statusUpdate {
 		w.since = a.now
 	}
 	w.causeSince = a.causeSince(v)
+	if d := w.causeSince - w.since; w.causeSince != 0 && max(d, -d) <= oneMoment.Microseconds() {
+		w.causeSince = w.since
+	}
 	w.reported, w.reason, w.statusVersion, w.changedAt = i.Status.Status, i.Status.Reason, i.version, a.nextChangedAt(w.changedAt)
 	return v
 }
+
+// oneMoment is how far the starts of a status and of its cause may be apart to be one start. The agent reports one fault in steps,
+// such as ContainersNotReady and then CrashLoopBackOff, and its clock may differ from the database's.
+const oneMoment = 5 * time.Second
 
 // causeSince is when the cause became what it is: together with the status, or now. Only the reason identifies a cause, because
 // the text of the same cause has counts and messages that change.

@@ -84,11 +84,13 @@ func TestApplyStatuses_CauseSince(t *testing.T) {
 		t.Helper()
 		w := newWorld(t, s)
 		version := int64(0)
+		start := time.Now().Add(-time.Hour).Truncate(time.Microsecond)
 		report := func(status, reason, cause string) time.Time {
 			t.Helper()
 			version++
+			start = start.Add(time.Minute)
 			report := statusOf(w.workload, status, version)
-			report.Status.Reason, report.Status.Cause = reason, cause
+			report.Status.Reason, report.Status.Cause, report.Status.Since = reason, cause, &start
 			apply(t, s, "one", report)
 			return causeSinceOf(t, s, w)
 		}
@@ -118,8 +120,8 @@ func TestApplyStatuses_CauseSince(t *testing.T) {
 		if got := report("Healthy", "", ""); !got.IsZero() {
 			t.Errorf("no reason holds since %v, want no time", got)
 		}
-		if got := report("Unhealthy", "CrashLoopBackOff", "1 pod CrashLoopBackOff"); !got.After(second) {
-			t.Errorf("a reason that came back holds since %v, want later than %v", got, second)
+		if got := report("Unhealthy", "CrashLoopBackOff", "1 pod CrashLoopBackOff"); !got.Equal(start) {
+			t.Errorf("a reason that came back holds since %v, want the time of the status: %v", got, start)
 		}
 		if _, err := s.Update(t.Context(), resource(t, workload), int64(w.workload.ID), []any{nil, "Down", nil}); err != nil {
 			t.Fatal(err)
@@ -128,6 +130,40 @@ func TestApplyStatuses_CauseSince(t *testing.T) {
 			t.Errorf("after a status of v0, which has no reason, the cause holds since %v, want no time", got)
 		}
 	})
+}
+
+// A cause that begins within seconds of its status begins with it.
+func TestApplyStatuses_CauseSince_IsThatOfStatusWithinSeconds(t *testing.T) {
+	for _, test := range []struct {
+		reason         string
+		status, before string // the first report
+		ago            time.Duration
+		one            bool
+	}{
+		{"another reason of a new status", "Down", "ContainersNotReady", 2 * time.Second, true},
+		{"another reason of a status that lasts", "Down", "ContainersNotReady", time.Minute, false},
+		{"another status with the same reason", "Unhealthy", "CrashLoopBackOff", time.Minute, true},
+	} {
+		t.Run(test.reason, func(t *testing.T) {
+			forEachDatabase(t, func(t *testing.T, s *Store) {
+				t.Helper()
+				w := newWorld(t, s)
+				report := func(status, reason string, version int64, since time.Time) {
+					t.Helper()
+					report := statusOf(w.workload, status, version)
+					report.Status.Reason, report.Status.Since = reason, &since
+					apply(t, s, "one", report)
+				}
+				since := time.Now().Add(-test.ago)
+				report(test.status, test.before, 1, since.Add(-time.Second))
+				report("Down", "CrashLoopBackOff", 2, since)
+				got, status := causeSinceOf(t, s, w), time.UnixMicro(sinceOf(t, s, w))
+				if got.Equal(status) != test.one {
+					t.Errorf("the cause holds since %s and the status since %s, want one time: %t", got, status, test.one)
+				}
+			})
+		})
+	}
 }
 
 // causeSinceOf returns since when a workload has its reason; the zero time if that is unknown.

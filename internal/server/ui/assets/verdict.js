@@ -77,7 +77,7 @@ function begins({ status, since, causeSince }, began) {
   if (!since) return ['unknown'];
   const cause = known(status) === 'Healthy' ? since : causeSince ?? since;
   const start = began || since;
-  if (Math.abs(Date.parse(cause) - Date.parse(start)) < SAME) return [stamp(cause)];
+  if (Math.abs(Date.parse(cause) - Date.parse(start)) < SAME) return [stamp(start)];
   return [stamp(cause), ` (${began ? 'not Healthy' : known(status)} since `, stamp(start), ')'];
 }
 
