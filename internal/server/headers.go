@@ -6,6 +6,23 @@ import (
 	"strings"
 )
 
+// maxHeaderFields bounds the header fields of a request, because a short field takes many times its size in memory. Browsers and
+// proxies send less than half as many.
+const maxHeaderFields = 100
+
+// limitHeaderFields refuses requests with more header fields, and releases them before the answer is sent. The answer has no body,
+// which the client need not read.
+func limitHeaderFields(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		if len(req.Header) > maxHeaderFields {
+			req.Header = nil
+			w.WriteHeader(http.StatusRequestHeaderFieldsTooLarge)
+			return
+		}
+		next.ServeHTTP(w, req)
+	})
+}
+
 // strictTransport makes browsers use HTTPS for a year (RFC 6797).
 const strictTransport = "max-age=31536000"
 

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -53,6 +54,20 @@ func TestServer_LongHeader_IsRefused(t *testing.T) {
 		got := send(t, http.DefaultClient, http.MethodGet, url+"/healthz", http.Header{"X-Long": {strings.Repeat("x", size)}}, nil)
 		if got.code != code {
 			t.Errorf("a header of %d bytes: the answer is %d, want %d", size, got.code, code)
+		}
+	}
+}
+
+// A request with many short header fields is refused before it is authenticated.
+func TestServer_ManyHeaderFields_AreRefused(t *testing.T) {
+	url := run(t, plain())
+	for fields, want := range map[int]int{maxHeaderFields / 2: http.StatusOK, maxHeaderFields + 1: http.StatusRequestHeaderFieldsTooLarge} {
+		header := http.Header{}
+		for i := range fields {
+			header.Set(fmt.Sprint("X-", i), "")
+		}
+		if got := send(t, http.DefaultClient, http.MethodGet, url+"/v0/workloads", header, nil); got.code != want {
+			t.Errorf("a request with %d header fields: %d, want %d", fields, got.code, want)
 		}
 	}
 }

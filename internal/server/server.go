@@ -73,7 +73,7 @@ func New(ctx context.Context, config Config, log *slog.Logger) (s *Server, err e
 	if err != nil {
 		return s, err
 	}
-	s.http.Handler = &stallHandler{handler, stallTimeout}
+	s.http.Handler = &stallHandler{limitHeaderFields(handler), stallTimeout}
 	s.listener, err = (&net.ListenConfig{}).Listen(ctx, "tcp", config.BindAddress)
 	if err != nil {
 		return s, fmt.Errorf("listen: %w", err)

@@ -97,6 +97,7 @@ func (ws *watches) watch(ctx context.Context, request *watchRequest) (*huma.Stre
 			_ = newEventStream(w).open("") // nothing comes after the headers
 			return
 		}
+		auth.BeginStream(ctx)
 		ws.metrics.watches.Inc()
 		defer ws.metrics.watches.Dec()
 		ws.stream(ctx, newEventStream(w), s, q.After != nil)

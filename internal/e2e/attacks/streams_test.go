@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/url"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 
@@ -23,12 +24,12 @@ func TestMemory_ClientsWithoutCredential_ReadNoAnswers(t *testing.T) {
 	a.start()
 	var attempts [][]byte
 	for _, path := range []string{"/login", "/v0/workloads", "/page/none"} {
-		sent, err := requestsWithoutWindow(100, requestFields(path, 400))
+		sent, err := requestsWithoutWindow(100, requestFields(path, 90, strings.Repeat("x", 120)))
 		a.must(err)
 		attempts = append(attempts, sent)
 	}
 	var clients sync.WaitGroup
-	for i := range 120 {
+	for i := range 250 {
 		clients.Go(func() {
 			if err := a.holdAnswers(attempts[i%len(attempts)], isPingAnswer); err != nil {
 				t.Errorf("connection %d: %v", i, err)
@@ -38,6 +39,35 @@ func TestMemory_ClientsWithoutCredential_ReadNoAnswers(t *testing.T) {
 	clients.Wait()
 	if code, _, err := a.request(t.Context(), "", http.MethodGet, "/healthz", http.NoBody); err != nil || code != http.StatusOK {
 		t.Errorf("/healthz during the attack: %d, %v, want %d", code, err, http.StatusOK)
+	}
+	a.expectAlive()
+}
+
+// An agent and a viewer send requests with many headers over HTTP/2, and give the server no window for the answers. Others are served.
+func TestMemory_PrincipalsReadNoAnswers(t *testing.T) {
+	a := newAPI(t, "sqlite:"+filepath.Join(t.TempDir(), "controlplane.db"))
+	a.start()
+	var attempts [][]byte
+	for path, bearer := range map[string]string{"/openapi.json": a.agent, "/metrics": a.viewer, "/v0/workloads/watch?type=none": a.viewer} {
+		for _, fields := range [][]hpack.HeaderField{requestFields(path, 460, ""), requestFields(path, 90, strings.Repeat("x", 120))} {
+			sent, err := requestsWithoutWindow(32, append(fields, hpack.HeaderField{Name: "authorization", Value: bearer}))
+			a.must(err)
+			attempts = append(attempts, sent)
+		}
+	}
+	var clients sync.WaitGroup
+	for i := range 300 {
+		clients.Go(func() {
+			if err := a.holdAnswers(attempts[i%len(attempts)], isPingAnswer); err != nil {
+				t.Errorf("connection %d: %v", i, err)
+			}
+		})
+	}
+	clients.Wait()
+	for path, want := range map[string]int{"/healthz": http.StatusOK, "/metrics": http.StatusOK, "/v0/workloads": http.StatusOK} {
+		if code, _, err := a.request(t.Context(), a.otherViewer, http.MethodGet, path, http.NoBody); err != nil || code != want {
+			t.Errorf("%s during the attack: %d, %v, want %d", path, code, err, want)
+		}
 	}
 	a.expectAlive()
 }
@@ -141,8 +171,8 @@ func (a *api) holdAnswers(sent []byte, isLast func(http2.Frame) bool) error {
 	}
 }
 
-// requestFields are the headers of a request with many small ones.
-func requestFields(path string, headers int) []hpack.HeaderField {
+// requestFields are the headers of a request with many of one value.
+func requestFields(path string, headers int, value string) []hpack.HeaderField {
 	fields := []hpack.HeaderField{
 		{Name: ":method", Value: http.MethodGet},
 		{Name: ":scheme", Value: "https"},
@@ -150,7 +180,7 @@ func requestFields(path string, headers int) []hpack.HeaderField {
 		{Name: ":path", Value: path},
 	}
 	for i := range headers {
-		fields = append(fields, hpack.HeaderField{Name: fmt.Sprintf("x%x", i)})
+		fields = append(fields, hpack.HeaderField{Name: fmt.Sprintf("x%x", i), Value: value})
 	}
 	return fields
 }

@@ -105,7 +105,7 @@ func TestMemory_ResumedWatchesAreNotRead(t *testing.T) {
 func (a *api) resumeWatches(bearer string, since time.Time) {
 	a.Helper()
 	const streams = 32 // of a connection, the most
-	fields := append(requestFields("/v0/workloads/watch", 0),
+	fields := append(requestFields("/v0/workloads/watch", 0, ""),
 		hpack.HeaderField{Name: "authorization", Value: bearer},
 		hpack.HeaderField{Name: "last-event-id", Value: strconv.FormatInt(since.UnixMicro(), 10)})
 	sent, err := requestsWithoutWindow(streams, fields)

@@ -25,8 +25,9 @@ type Authenticator struct {
 	limits  limits
 	// unauthenticated limits the requests without a principal, forms those whose body has not arrived, and lookups those of unknown
 	// credentials.
-	unauthenticated, forms, lookups *addressLimit
-	signOn                          *openid.Provider // nil without single sign-on
+	unauthenticated, forms, lookups *requestLimit
+	inProgress                      map[Role]*requestLimit // the requests of principals
+	signOn                          *openid.Provider       // nil without single sign-on
 	writes                          *writeQueue
 	auditLog                        *auditLog
 }
@@ -53,9 +54,10 @@ func newAuthenticator(s Store, config Config, log *slog.Logger, now func() time.
 		origins:         http.NewCrossOriginProtection(),
 		cache:           newTokenCache(),
 		usage:           newUsageTracker(),
-		unauthenticated: newAddressLimit(maxUnauthenticated, maxUnauthenticatedPerAddress),
-		forms:           newAddressLimit(maxForms, maxFormsPerAddress),
-		lookups:         newAddressLimit(maxLookups, maxLookupsPerAddress),
+		unauthenticated: newRequestLimit(maxUnauthenticated, maxUnauthenticatedPerAddress),
+		forms:           newRequestLimit(maxForms, maxFormsPerAddress),
+		lookups:         newRequestLimit(maxLookups, maxLookupsPerAddress),
+		inProgress:      newInProgress(),
 		limits: limits{
 			agents:         newRateLimiters(config.AgentRate),
 			viewers:        newRateLimiters(config.ViewerRate),
@@ -127,7 +129,7 @@ func (a *Authenticator) Middleware(rules []Rule, next http.Handler) http.Handler
 			a.serveUnauthenticated(w, r, func() { a.writeError(w, r, err) })
 			return
 		}
-		a.serveRecorded(w, r, p, ruleFor(others, r), next)
+		a.serveInProgress(w, r, p, func(r *http.Request) { a.serveRecorded(w, r, p, ruleFor(others, r), next) })
 	})
 }
 

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -120,6 +121,9 @@ const (
 	groupAgents  = groupPrefix + "agents"
 	groupViewers = groupPrefix + "viewers"
 	groupAdmins  = groupPrefix + "admins"
+
+	// organizationV0 is the organization of the certificates that Threeport's own control plane issues. It defines no role.
+	organizationV0 = "Threeport"
 )
 
 // maxClusterUID is the limit of [threeport.Agent].
@@ -134,14 +138,16 @@ func verifiedCertificate(r *http.Request) *x509.Certificate {
 	return r.TLS.VerifiedChains[0][0]
 }
 
-// certificatePrincipal authenticates by client certificate. It rejects unknown groups, so that a misspelled group does
-// not get the role of Config.CertificateRole.
+// certificatePrincipal authenticates by client certificate. It rejects unknown organizations, so that a misspelled group does not
+// get the role of Config.CertificateRole.
 func (a *Authenticator) certificatePrincipal(cert *x509.Certificate, now time.Time) (Principal, error) {
 	p := Principal{Name: printable(cert.Subject.CommonName), Credential: CredentialCertificate}
 	groups := threeportGroups(cert)
 	switch {
 	case now.After(cert.NotAfter): // a connection may outlive the certificate
 		return p, unauthenticated("the client certificate has expired")
+	case len(groups) == 0 && slices.ContainsFunc(cert.Subject.Organization, isUnknownOrganization):
+		return p, unauthenticated("the client certificate has an unknown organization: use " + groupAgents + ", " + groupViewers + " or " + groupAdmins)
 	case len(groups) == 0 && a.config.CertificateRole == "":
 		return p, certificateWithoutRole()
 	case len(groups) == 0:
@@ -171,6 +177,8 @@ func threeportGroups(cert *x509.Certificate) (groups []string) {
 	}
 	return groups
 }
+
+func isUnknownOrganization(organization string) bool { return organization != organizationV0 }
 
 // IsClusterUID accepts the UIDs of [threeport.Agent] without spaces and control characters.
 func IsClusterUID(uid string) bool {

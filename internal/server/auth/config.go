@@ -22,7 +22,7 @@ type Config struct {
 	// addresses.
 	Hosts []string
 
-	// CertificateRole is the role of a client certificate without an organization that begins with "threeport:".
+	// CertificateRole is the role of a client certificate without an organization, or with that of Threeport's own control plane.
 	// Without a CertificateRole, such a certificate is refused. Installations of v0 have such certificates.
 	CertificateRole Role
 

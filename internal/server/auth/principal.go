@@ -70,6 +70,14 @@ func (p Principal) LimitKey() string {
 	return string(p.Role) + ":" + p.Name
 }
 
+// limitKeyAt is LimitKey, and for a role by default also the client's address: agents of v0 share a certificate.
+func (p Principal) limitKeyAt(remote string) string {
+	if p.roleByDefault {
+		return p.LimitKey() + " at " + clientAddress(remote)
+	}
+	return p.LimitKey()
+}
+
 // MayReportFor reports whether the principal may send report sets of a cluster.
 func (p Principal) MayReportFor(clusterUID string) bool {
 	switch p.Role {

@@ -55,10 +55,7 @@ func (a *Authenticator) throttle(p Principal, remote string, now time.Time) (wai
 	if p.Credential == CredentialNone {
 		return 0
 	}
-	key := p.LimitKey()
-	if p.roleByDefault {
-		key += " at " + clientAddress(remote)
-	}
+	key := p.limitKeyAt(remote)
 	switch p.Role {
 	case RoleAgent:
 		return a.limits.agents.reserve(key, now)

@@ -263,6 +263,8 @@ func TestAuthenticate_InvalidCertificate_IsUnauthorized(t *testing.T) {
 		{"an agent whose cluster is not a UID", certificate(t, w.authority, "a b", "threeport:agents")},
 		{"an agent whose cluster is too long", certificate(t, w.authority, strings.Repeat("x", 129), "threeport:agents")},
 		{"two groups", certificate(t, w.authority, clusterUID, "threeport:agents", "threeport:admins")},
+		{"a group after a space", certificate(t, w.authority, "root", " threeport:admins")},
+		{"an unknown organization", certificate(t, w.authority, "root", "people")},
 		{"a misspelled group", certificate(t, w.authority, clusterUID, "threeport:agent")},
 		{"a group in capitals", certificate(t, w.authority, "root", "Threeport:Admins")},
 	} {

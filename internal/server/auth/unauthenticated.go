@@ -39,7 +39,7 @@ func (a *Authenticator) servePublic(w http.ResponseWriter, r *http.Request, next
 func (a *Authenticator) readForm(w http.ResponseWriter, r *http.Request) bool {
 	address := clientAddress(r.RemoteAddr)
 	if !a.forms.tryAcquire(address) {
-		refuseUnauthenticated(w)
+		refuseBusy(w)
 		return false
 	}
 	defer a.forms.release(address)
@@ -58,8 +58,7 @@ func (a *Authenticator) readForm(w http.ResponseWriter, r *http.Request) bool {
 	return true
 }
 
-// serveUnauthenticated serves a request without a principal, and waits until the client has read the answer. HTTP/1.1 leaves the
-// answer to the kernel. HTTP/2 keeps the request as long as the client gives no window, except for an answer without a body.
+// serveUnauthenticated serves a request without a principal, and counts it until the client has read the answer.
 func (a *Authenticator) serveUnauthenticated(w http.ResponseWriter, r *http.Request, serve func()) {
 	if slices.Contains(probePaths, r.URL.Path) {
 		serve()
@@ -67,20 +66,10 @@ func (a *Authenticator) serveUnauthenticated(w http.ResponseWriter, r *http.Requ
 	}
 	address := clientAddress(r.RemoteAddr)
 	if !a.unauthenticated.tryAcquire(address) {
-		refuseUnauthenticated(w)
+		refuseBusy(w)
 		return
 	}
 	defer a.unauthenticated.release(address)
 	serve()
-	if r.ProtoMajor == 2 {
-		controller := http.NewResponseController(w)
-		_ = controller.SetWriteDeadline(time.Now().Add(unreadTimeout)) // only a test's writer has none
-		_ = controller.Flush()                                         // fails only if the client does not read
-	}
-}
-
-// refuseUnauthenticated answers without a body, which the client need not read.
-func refuseUnauthenticated(w http.ResponseWriter) {
-	w.Header().Set("Retry-After", "1")
-	w.WriteHeader(http.StatusServiceUnavailable)
+	awaitReading(w, r, unreadTimeout)
 }

@@ -55,10 +55,12 @@ func (p *pruner) deletedV0Rows(before []any) []deletion {
 	}
 }
 
+const deletedWorkloads = "SELECT type, id FROM workloads WHERE deletedat < ? ORDER BY deletedat LIMIT ?"
+
 // pruneWorkloads deletes the workloads that were marked as deleted before a time, with all their rows.
 func (p *pruner) pruneWorkloads(ctx context.Context, before []any) error {
 	for {
-		deleted, err := collect(ctx, p.store.read, "SELECT type, id FROM workloads WHERE deletedat < ? ORDER BY deletedat LIMIT ?",
+		deleted, err := collect(ctx, p.store.read, deletedWorkloads,
 			append(before[:1:1], maxRowsPerTx), scanInstanceKey)
 		if err != nil {
 			return fmt.Errorf("list deleted workloads: %w", err)

@@ -44,7 +44,7 @@ func (s *Store) prepareResource(ctx context.Context, r *Resource) (*resourceStat
 	for _, f := range r.Fields {
 		sets = append(sets, fmt.Sprintf("%s = COALESCE(?, %s)", f.Column(), f.bounded()))
 	}
-	sel := "SELECT " + r.boundedColumns() + " FROM " + r.table() + " WHERE deletedat IS NULL AND "
+	sel := r.selectLive()
 	var errs []error
 	prepare := func(db *sql.DB, query string) *sql.Stmt {
 		statement, err := db.PrepareContext(ctx, s.dialect.rebind(query))
@@ -63,9 +63,14 @@ func (s *Store) prepareResource(ctx context.Context, r *Resource) (*resourceStat
 		get:  prepare(s.read.DB, sel+"id = ?"),
 	}
 	if i, ok := s.unique(r); ok {
-		prepared.byUnique = prepare(s.write, sel+r.Fields[i].Column()+" = ?")
+		prepared.byUnique = prepare(s.write, sel+r.Fields[i].isUnique())
 	}
 	return prepared, errors.Join(errs...)
+}
+
+// selectLive is a query of the rows that are not deleted, without its last condition.
+func (r *Resource) selectLive() string {
+	return "SELECT " + r.boundedColumns() + " FROM " + r.table() + " WHERE deletedat IS NULL AND "
 }
 
 // unique is the field that identifies a row besides its ID; ok is false if there is none.

@@ -32,11 +32,11 @@ func (s Selection) where(r *Resource) (where whereClause) {
 	where.add("deletedat IS NULL")
 	for _, filter := range s.Filters {
 		f := r.Fields[filter.Field]
-		column := f.bounded()
-		if f.unique {
-			column = f.Column() // has an index
+		if f.unique && filter.Value != "" {
+			where.add(f.isUnique(), filter.Value)
+			continue
 		}
-		where.add(column+" = ?", filter.Value)
+		where.add(f.bounded()+" = ?", filter.Value)
 	}
 	return where
 }
@@ -49,7 +49,7 @@ func (s Selection) IsFiltered() bool { return len(s.Filters) > 0 }
 func (s Selection) IsSearch(r *Resource) bool {
 	return !slices.ContainsFunc(s.Filters, func(f Filter) bool {
 		field := r.Fields[f.Field]
-		return field.unique || field.references != ""
+		return field.unique && f.Value != "" || field.references != "" // the index of a unique field has no empty values
 	})
 }
 

@@ -32,6 +32,10 @@ type Field struct {
 // Column is the field's column in the database.
 func (f Field) Column() string { return strings.ToLower(f.Name) }
 
+// isUnique is the condition that a unique field has a value that is not empty. SQLite uses the partial index of the field only
+// with the second term.
+func (f Field) isUnique() string { return f.Column() + " = ? AND " + f.Column() + " <> ''" }
+
 // Resource is a type of v0 objects: a table, and the routes below its path. Resources are compared by address.
 type Resource struct {
 	Object string // Type in answers

@@ -15,8 +15,8 @@ import (
 	"time"
 )
 
-func TestAddressLimit_TotalAndPerAddress(t *testing.T) {
-	l := newAddressLimit(3, 2)
+func TestRequestLimit_TotalAndPerKey(t *testing.T) {
+	l := newRequestLimit(3, 2)
 	for i, tc := range []struct {
 		address string
 		want    bool
@@ -28,8 +28,8 @@ func TestAddressLimit_TotalAndPerAddress(t *testing.T) {
 	for _, address := range []string{"a", "a", "b"} {
 		l.release(address)
 	}
-	if l.requests != 0 || len(l.byAddress) != 0 {
-		t.Errorf("%d requests of %v are left, want none", l.requests, l.byAddress)
+	if l.requests != 0 || len(l.byKey) != 0 {
+		t.Errorf("%d requests of %v are left, want none", l.requests, l.byKey)
 	}
 }
 
