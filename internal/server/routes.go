@@ -196,6 +196,12 @@ func (s *Server) handler() (http.Handler, error) {
 	if err := h.openAPI.write(router.api); err != nil {
 		return nil, err
 	}
-	served = withClientAddress(s.config.TrustedProxies, s.access.Middleware(rules(rows), recordRoute(served)))
+	served = recordRoute(served)
+	if s.config.AuthEnabled {
+		s.connections = newConnections(s.config.Limits.Watches + maxAuthenticatedPerAgent)
+		h.metrics.registry.MustRegister(s.connections.collectors()...)
+		served = s.connections.handler(served)
+	}
+	served = withClientAddress(s.config.TrustedProxies, s.access.Middleware(rules(rows), served))
 	return instrument(withSecurityHeaders(served), h.metrics, s.log), nil
 }

@@ -25,13 +25,18 @@ func senderOf(req *http.Request) sender {
 	if principal.ClusterUID != "" {
 		return sender{"cluster:" + principal.ClusterUID, role}
 	}
-	from := req.RemoteAddr
-	if at, err := netip.ParseAddrPort(from); err == nil {
-		addr, bits := at.Addr().Unmap().WithZone(""), 32
-		if addr.Is6() {
-			bits = 64
-		}
-		from = netip.PrefixFrom(addr, bits).Masked().String()
+	return sender{principal.String() + " at " + networkOf(req.RemoteAddr), role}
+}
+
+// networkOf is the network of an address with a port that counts as one address for limits.
+func networkOf(address string) string {
+	at, err := netip.ParseAddrPort(address)
+	if err != nil {
+		return address // only the connection of a test has another form
 	}
-	return sender{principal.String() + " at " + from, role}
+	addr, bits := at.Addr().Unmap().WithZone(""), 32
+	if addr.Is6() {
+		bits = 64
+	}
+	return netip.PrefixFrom(addr, bits).Masked().String()
 }

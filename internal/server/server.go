@@ -37,6 +37,7 @@ type Server struct {
 	// certificates is nil without authentication.
 	certificates *certReloader
 	redaction    *redact.Live // nil for the built-in rules
+	connections  *connections // nil without authentication and under StrictV0: they are not bounded
 	listener     net.Listener
 	http         *http.Server
 	log          *slog.Logger
@@ -77,6 +78,9 @@ func New(ctx context.Context, config Config, log *slog.Logger) (s *Server, err e
 	s.listener, err = (&net.ListenConfig{}).Listen(ctx, "tcp", config.BindAddress)
 	if err != nil {
 		return s, fmt.Errorf("listen: %w", err)
+	}
+	if s.connections != nil {
+		s.listener, s.http.ConnContext = s.connections.listen(s.listener), withConnection
 	}
 	return s, nil
 }

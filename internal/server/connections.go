@@ -1,0 +1,210 @@
+package server
+
+import (
+	"container/list"
+	"context"
+	"crypto/tls"
+	"net"
+	"net/http"
+	"sync"
+	"sync/atomic"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/threeport/threeport-agent/internal/server/auth"
+)
+
+// The bounds of the connections of one replica. Each takes about 40 KiB, and up to 100 KiB while it receives headers.
+const (
+	// maxUnauthenticated bounds the connections on which no request was authenticated yet.
+	maxUnauthenticated = 512
+	// maxUnauthenticatedPerAddress is the share of an address. It counts only while all unauthenticated connections are in use,
+	// because all clients may come from the address of a load balancer.
+	maxUnauthenticatedPerAddress = maxUnauthenticated / 8
+
+	// maxAuthenticated bounds the others. The people and programs of a role other than the agents have a quarter of them.
+	maxAuthenticated         = 4096
+	maxAuthenticatedPerRole  = maxAuthenticated / 4
+	maxAuthenticatedPerAgent = 64 // of the agents of one cluster
+)
+
+// connections counts the open connections and bounds those without an authenticated request. When one more arrives, the oldest one is
+// closed. So an attacker who holds connections keeps nobody out: a request that arrives soon after its connection is served, and then
+// the connection is safe. A connection beyond the bounds of authenticated ones is served too, but counts as unauthenticated. It is
+// safe for concurrent use.
+type connections struct {
+	perPerson int // authenticated connections of a viewer or an administrator
+	closed    prometheus.Counter
+
+	mu              sync.Mutex
+	unauthenticated *list.List // of *connection, the oldest first
+	byAddress       map[string]int
+	authenticated   int
+	byRole          map[auth.Role]int
+	bySender        map[string]int
+}
+
+// newConnections permits a viewer or an administrator this many authenticated connections. A watch over HTTP/1.1 takes one.
+func newConnections(perPerson int) *connections {
+	return &connections{
+		perPerson: perPerson,
+		closed: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "controlplane_connections_closed_total", Help: "Connections without an authenticated request that were closed because there were too many.",
+		}),
+		unauthenticated: list.New(),
+		byAddress:       map[string]int{}, byRole: map[auth.Role]int{}, bySender: map[string]int{},
+	}
+}
+
+// connection is an open connection. Its fields below Conn are guarded by the mutex of connections.
+type connection struct {
+	net.Conn
+	of      *connections
+	address string
+
+	place  *list.Element // among the unauthenticated ones; nil for others
+	sender *sender       // that authenticated first; nil for others
+
+	isAuthenticated atomic.Bool // for a check without the mutex
+}
+
+// listen returns a listener whose connections are counted.
+func (c *connections) listen(on net.Listener) net.Listener { return &countingListener{on, c} }
+
+type countingListener struct {
+	net.Listener
+	connections *connections
+}
+
+func (l *countingListener) Accept() (net.Conn, error) {
+	accepted, err := l.Listener.Accept()
+	if err != nil {
+		return nil, err // net/http knows it
+	}
+	return l.connections.add(accepted), nil
+}
+
+// add counts a new connection, and closes another one if there are too many.
+func (c *connections) add(accepted net.Conn) *connection {
+	added := &connection{Conn: accepted, of: c, address: networkOf(accepted.RemoteAddr().String())}
+	c.mu.Lock()
+	surplus := c.surplus(added.address)
+	added.place = c.unauthenticated.PushBack(added)
+	c.byAddress[added.address]++
+	c.mu.Unlock()
+	if surplus != nil {
+		c.closed.Inc()
+		_ = surplus.Close() // its goroutine ends with any error
+	}
+	return added
+}
+
+// surplus is the connection to close for another one of this address: the oldest of the address if it has more than its share, and
+// else the oldest of all. It is nil if there are few.
+func (c *connections) surplus(address string) *connection {
+	if c.unauthenticated.Len() < maxUnauthenticated {
+		return nil
+	}
+	hasShare := c.byAddress[address] >= maxUnauthenticatedPerAddress
+	for place := c.unauthenticated.Front(); place != nil; place = place.Next() {
+		if oldest, _ := place.Value.(*connection); !hasShare || oldest.address == address {
+			c.forget(oldest)
+			return oldest
+		}
+	}
+	return nil
+}
+
+// authenticate moves a connection to the authenticated ones, unless there are too many of them.
+func (c *connections) authenticate(opened *connection, by sender) {
+	if opened.isAuthenticated.Load() {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if opened.place == nil || c.authenticated >= maxAuthenticated {
+		return // it was closed, or authenticated meanwhile
+	}
+	if by.role == auth.RoleAgent {
+		if c.bySender[by.name] >= maxAuthenticatedPerAgent {
+			return
+		}
+	} else if c.bySender[by.name] >= c.perPerson || c.byRole[by.role] >= maxAuthenticatedPerRole {
+		return
+	}
+	c.forget(opened)
+	opened.sender = &by
+	opened.isAuthenticated.Store(true)
+	c.authenticated++
+	c.byRole[by.role]++
+	c.bySender[by.name]++
+}
+
+// forget stops counting a connection. It may be called more than once.
+func (c *connections) forget(opened *connection) {
+	switch {
+	case opened.place != nil:
+		c.unauthenticated.Remove(opened.place)
+		opened.place = nil
+		decrement(c.byAddress, opened.address)
+	case opened.sender != nil:
+		c.authenticated--
+		decrement(c.byRole, opened.sender.role)
+		decrement(c.bySender, opened.sender.name)
+		opened.sender = nil
+	}
+}
+
+func decrement[K comparable](counts map[K]int, key K) {
+	if counts[key]--; counts[key] == 0 {
+		delete(counts, key)
+	}
+}
+
+// Close closes the connection. It may be called more than once.
+func (c *connection) Close() error {
+	c.of.mu.Lock()
+	c.of.forget(c)
+	c.of.mu.Unlock()
+	return c.Conn.Close()
+}
+
+type connectionKey struct{}
+
+// withConnection makes a connection known to its requests. It is the ConnContext of an [http.Server].
+func withConnection(ctx context.Context, opened net.Conn) context.Context {
+	if secured, ok := opened.(*tls.Conn); ok {
+		opened = secured.NetConn()
+	}
+	return context.WithValue(ctx, connectionKey{}, opened)
+}
+
+// handler authenticates the connections of requests that have a principal.
+func (c *connections) handler(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		opened, ok := req.Context().Value(connectionKey{}).(*connection)
+		if by := senderOf(req); ok && by.role != "" {
+			c.authenticate(opened, by)
+		}
+		next.ServeHTTP(w, req)
+	})
+}
+
+// collectors are the metrics of the connections.
+func (c *connections) collectors() []prometheus.Collector {
+	gauge := func(authenticated string, count func() int) prometheus.Collector {
+		return prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name: "controlplane_connections", Help: "Open connections, by whether a request on them was authenticated.",
+			ConstLabels: prometheus.Labels{"authenticated": authenticated},
+		}, func() float64 {
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			return float64(count())
+		})
+	}
+	return []prometheus.Collector{
+		c.closed,
+		gauge("true", func() int { return c.authenticated }),
+		gauge("false", c.unauthenticated.Len),
+	}
+}
