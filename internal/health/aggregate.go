@@ -9,36 +9,33 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Workload combines the verdicts on a workload's resources. It is the worst one, and its message counts the others that are
-// not Healthy. If all are Healthy, it names an idle one. The verdicts on unchecked resources are only counted, unless
-// there are no others. Without resources it is [NothingListed].
-func Workload(resources []Verdict, unchecked ...Verdict) Verdict {
+// ResourceVerdict is the verdict on a listed resource. The zero reference is that of the objects that belong to a workload by its label
+// alone.
+type ResourceVerdict struct {
+	ObjectRef
+	Verdict
+}
+
+// Workload combines the verdicts on a workload's resources. It is the worst one. Its message also names the worst of the others that
+// are not Healthy. If all are Healthy, it names an idle one. The verdicts on unchecked resources are only counted, unless there are no
+// others. Without resources it is [NothingListed].
+func Workload(resources []ResourceVerdict, unchecked ...ResourceVerdict) Verdict {
 	switch {
 	case len(resources) == 0 && len(unchecked) == 0:
 		return NothingListed
 	case len(resources) == 0:
 		return Workload(unchecked)
 	}
-	worst := Worst(resources...)
+	at := indexOfWorst(resources, -1)
+	worst := Worst(resources[at].Verdict)
 	if worst.Status == Healthy {
 		worst = firstIdle(resources)
 	}
-	others := -1
-	for _, v := range resources {
-		if v.Status != Healthy {
-			others++
-		}
+	message := nonEmpty(worst.Message)
+	if worst.Status != Healthy && worst.Message == "" {
+		message = append(message, resources[at].subject()+" is "+string(worst.Status))
 	}
-	var message []string
-	if worst.Message != "" {
-		message = append(message, worst.Message)
-	}
-	switch {
-	case others == 1:
-		message = append(message, "1 other resource is not Healthy")
-	case others > 1:
-		message = append(message, fmt.Sprintf("%d other resources are not Healthy", others))
-	}
+	message = append(message, nonEmpty(otherFaults(resources, at))...)
 	switch n := len(unchecked); {
 	case n == 1:
 		message = append(message, "1 resource is not checked")
@@ -49,15 +46,55 @@ func Workload(resources []Verdict, unchecked ...Verdict) Verdict {
 	return worst
 }
 
+// indexOfWorst returns the index of the worst resource except one, the first of equals; -1 if there is none.
+func indexOfWorst(resources []ResourceVerdict, except int) int {
+	worst := -1
+	for i, r := range resources {
+		if i != except && (worst < 0 || worse(Worst(r.Verdict).Status, Worst(resources[worst].Verdict).Status)) {
+			worst = i
+		}
+	}
+	return worst
+}
+
+// otherFaults names the worst of the resources that are not Healthy, and counts the others. It leaves out one resource.
+func otherFaults(resources []ResourceVerdict, except int) string {
+	count := 0
+	for i, r := range resources {
+		if i != except && r.Status != Healthy {
+			count++
+		}
+	}
+	if count == 0 {
+		return ""
+	}
+	switch subject := resources[indexOfWorst(resources, except)].subject(); count {
+	case 1:
+		return subject + " is not Healthy"
+	case 2:
+		return subject + " and 1 other are not Healthy"
+	default:
+		return fmt.Sprintf("%s and %d others are not Healthy", subject, count-1)
+	}
+}
+
+// subject names the resource in a sentence.
+func (r ResourceVerdict) subject() string {
+	if r.ObjectRef == (ObjectRef{}) {
+		return "an object with the label of the workload"
+	}
+	return ObjectRef{r.Kind, truncate(r.Name, maxName)}.String()
+}
+
 // firstIdle returns the verdict on Healthy resources: that on the first idle one, with the number of other idle ones.
-func firstIdle(resources []Verdict) Verdict {
+func firstIdle(resources []ResourceVerdict) Verdict {
 	out, others := Verdict{Status: Healthy}, -1
 	for _, v := range resources {
 		if !v.idle() {
 			continue
 		}
 		if others++; others == 0 {
-			out = v
+			out = v.Verdict
 		}
 	}
 	if others > 0 {

@@ -29,41 +29,61 @@ func TestWorst_FirstOfEqual(t *testing.T) {
 }
 
 func TestWorkload(t *testing.T) {
-	healthy, down := Verdict{Status: Healthy}, Verdict{Down, "Crash", "it crashes"}
-	zero, nowhere := Verdict{Healthy, ScaledToZero, "web is scaled to 0"}, Verdict{Healthy, NoNodeSelected, "agent selects no node"}
-	reconciling, unchecked := Verdict{Reconciling, "Starting", "it starts"}, Verdict{Unknown, NotChecked, "it may not be read"}
+	resource := func(kind, name string, v Verdict) ResourceVerdict { return ResourceVerdict{ObjectRef{kind, name}, v} }
+	down, zeroVerdict := Verdict{Down, "Crash", "it crashes"}, Verdict{Healthy, ScaledToZero, "web is scaled to 0"}
+	healthy, web := resource("ConfigMap", "conf", Verdict{Status: Healthy}), resource("Deployment", "web", down)
+	zero, nowhere := resource("Deployment", "web", zeroVerdict), resource("DaemonSet", "agent", Verdict{Healthy, NoNodeSelected, "agent selects no node"})
+	job, api := resource("Job", "init", Verdict{Reconciling, "Starting", "it starts"}), resource("Deployment", "api", Verdict{Unhealthy, "Slow", "it is slow"})
+	unchecked := resource("Secret", "key", Verdict{Unknown, NotChecked, "it may not be read"})
+	labelled := resource("", "", Verdict{Reconciling, "Starting", "it starts"})
 	for _, tt := range []struct {
 		reason    string
-		resources []Verdict
-		unchecked []Verdict
+		resources []ResourceVerdict
+		unchecked []ResourceVerdict
 		want      Verdict
 	}{
 		{reason: "nothing is listed", want: NothingListed},
-		{reason: "all are healthy", resources: []Verdict{healthy, healthy}, want: healthy},
-		{reason: "nothing runs of one", resources: []Verdict{healthy, zero}, want: zero},
+		{reason: "all are healthy", resources: []ResourceVerdict{healthy, healthy}, want: healthy.Verdict},
+		{reason: "nothing runs of one", resources: []ResourceVerdict{healthy, zero}, want: zeroVerdict},
 		{
-			reason: "nothing runs of two", resources: []Verdict{nowhere, zero},
+			reason: "nothing runs of two", resources: []ResourceVerdict{nowhere, zero},
 			want: Verdict{Healthy, NoNodeSelected, "agent selects no node; 1 other resource without pods"},
 		},
-		{reason: "nothing runs of one, and one is not healthy", resources: []Verdict{zero, down}, want: down},
-		{reason: "one is not healthy", resources: []Verdict{healthy, down}, want: down},
+		{reason: "nothing runs of one, and one is not healthy", resources: []ResourceVerdict{zero, web}, want: down},
+		{reason: "one is not healthy", resources: []ResourceVerdict{healthy, web}, want: down},
 		{
-			reason: "two are not healthy", resources: []Verdict{reconciling, down},
-			want: Verdict{Down, "Crash", "it crashes; 1 other resource is not Healthy"},
+			reason: "two are not healthy", resources: []ResourceVerdict{job, web},
+			want: Verdict{Down, "Crash", "it crashes; Job init is not Healthy"},
 		},
 		{
-			reason: "three are not healthy", resources: []Verdict{down, reconciling, down},
-			want: Verdict{Down, "Crash", "it crashes; 2 other resources are not Healthy"},
+			reason: "three are not healthy: the worst of the others is named", resources: []ResourceVerdict{job, web, api},
+			want: Verdict{Down, "Crash", "it crashes; Deployment api and 1 other are not Healthy"},
 		},
 		{
-			reason: "one is not checked", resources: []Verdict{healthy}, unchecked: []Verdict{unchecked},
+			reason: "four are not healthy", resources: []ResourceVerdict{web, web, job, healthy, api},
+			want: Verdict{Down, "Crash", "it crashes; Deployment web and 2 others are not Healthy"},
+		},
+		{
+			reason: "one is known by its label only", resources: []ResourceVerdict{web, labelled},
+			want: Verdict{Down, "Crash", "it crashes; an object with the label of the workload is not Healthy"},
+		},
+		{
+			reason: "the worst has no message", resources: []ResourceVerdict{resource("Widget", "w", Verdict{Down, "Gone", ""}), job},
+			want: Verdict{Down, "Gone", "Widget w is Down; Job init is not Healthy"},
+		},
+		{
+			reason: "one has no verdict", resources: []ResourceVerdict{resource("Widget", "w", Verdict{}), healthy},
+			want: Verdict{Unknown, "NotJudged", "there is no verdict"},
+		},
+		{
+			reason: "one is not checked", resources: []ResourceVerdict{healthy}, unchecked: []ResourceVerdict{unchecked},
 			want: Verdict{Status: Healthy, Message: "1 resource is not checked"},
 		},
 		{
-			reason: "two are not checked", resources: []Verdict{down, reconciling}, unchecked: []Verdict{unchecked, unchecked},
-			want: Verdict{Down, "Crash", "it crashes; 1 other resource is not Healthy; 2 resources are not checked"},
+			reason: "two are not checked", resources: []ResourceVerdict{web, job}, unchecked: []ResourceVerdict{unchecked, unchecked},
+			want: Verdict{Down, "Crash", "it crashes; Job init is not Healthy; 2 resources are not checked"},
 		},
-		{reason: "the only one is not checked", unchecked: []Verdict{unchecked}, want: unchecked},
+		{reason: "the only one is not checked", unchecked: []ResourceVerdict{unchecked}, want: unchecked.Verdict},
 	} {
 		if got := Workload(tt.resources, tt.unchecked...); got != tt.want {
 			t.Errorf("%s: got %+v, want %+v", tt.reason, got, tt.want)

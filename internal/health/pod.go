@@ -169,18 +169,18 @@ func podFailed(pod *corev1.Pod) Assessment {
 	return a
 }
 
-// preemptionText matches the end of a scheduler's message: why no other pod can be preempted. The counts of the reasons why no
-// node fits come before it.
+// preemptionText matches the end of a scheduler's message: why no other pod can be preempted, or that no plugin has an answer to
+// that. The counts of the reasons why no node fits come before it.
 //
 // Source: FitError.Error in pkg/scheduler/framework of kubernetes/kubernetes, and the PostFilter plugins DynamicResources and
 // DefaultPreemption, whose messages it appends.
-var preemptionText = regexp.MustCompile(`(?s)\s*(?:no new claims to deallocate,\s*)?preemption: .*$`)
+var preemptionText = regexp.MustCompile(`(?s)\s*(?:no new claims to deallocate,\s*)?preemption: .*$|\.\s+not found\.?\s*$`)
 
 // podUnscheduled assesses a pod without a node.
 //
 // Source: condition PodScheduled; status.nominatedNodeName, "Pod Priority and Preemption".
 func podUnscheduled(pod *corev1.Pod, c corev1.PodCondition) Assessment {
-	words := sanitizeMessage(pod, preemptionText.ReplaceAllString(c.Message, ""))
+	words := nameClaims(pod, sanitizeMessage(pod, preemptionText.ReplaceAllString(c.Message, "")))
 	a := verdict(Down, camelReason(c.Reason, corev1.PodReasonUnschedulable), "the pod cannot be scheduled"+colon(words))
 	switch {
 	case c.Reason == corev1.PodReasonSchedulingGated:

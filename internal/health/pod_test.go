@@ -94,6 +94,36 @@ func TestPod(t *testing.T) {
 			want: Down, why: "Unschedulable", message: "the pod cannot be scheduled: 0/2 nodes are available: 2 Insufficient cpu",
 		},
 		{
+			reason: "a claim is not bound, and no plugin helps",
+			pod: `{metadata: {name: pvc-0}, spec: {volumes: [{name: conf, configMap: {name: conf}}, {name: data, persistentVolumeClaim: {claimName: data-pvc-0}}]}, ` +
+				`status: {phase: Pending, conditions: [{type: PodScheduled, status: "False", reason: Unschedulable, message: "0/3 nodes are available: pod has unbound immediate PersistentVolumeClaims. not found"}]}}`,
+			want: Down, why: "Unschedulable", message: "the pod cannot be scheduled: PersistentVolumeClaim data-pvc-0 is not bound",
+		},
+		{
+			reason: "one of several claims is not bound, and no pod can be preempted",
+			pod: `{metadata: {name: db-0}, spec: {volumes: [{name: data, persistentVolumeClaim: {claimName: data-db-0}}, {name: tmp, ephemeral: {}}]}, ` +
+				`status: {phase: Pending, conditions: [{type: PodScheduled, status: "False", reason: Unschedulable, message: "0/3 nodes are available: pod has unbound immediate PersistentVolumeClaims. preemption: 0/3 nodes are available: 3 Preemption is not helpful for scheduling."}]}}`,
+			want: Down, why: "Unschedulable", message: "the pod cannot be scheduled: not all of PersistentVolumeClaims data-db-0, db-0-tmp are bound",
+		},
+		{
+			reason: "the claim of one of many equal pods is not bound",
+			pod: `{metadata: {name: web-78-abcde, generateName: web-78-}, spec: {volumes: [{name: tmp, ephemeral: {}}]}, ` +
+				`status: {phase: Pending, conditions: [{type: PodScheduled, status: "False", reason: Unschedulable, message: "0/3 nodes are available: pod has unbound immediate PersistentVolumeClaims."}]}}`,
+			want: Down, why: "Unschedulable", message: "the pod cannot be scheduled: PersistentVolumeClaim POD-tmp is not bound",
+		},
+		{
+			reason: "a claim is not bound, and no volume is known",
+			pod: `{` +
+				`status: {phase: Pending, conditions: [{type: PodScheduled, status: "False", reason: Unschedulable, message: "0/3 nodes are available: pod has unbound immediate PersistentVolumeClaims. not found"}]}}`,
+			want: Down, why: "Unschedulable", message: "the pod cannot be scheduled: 0/3 nodes are available: pod has unbound immediate PersistentVolumeClaims",
+		},
+		{
+			reason: "a claim does not exist",
+			pod: `{spec: {volumes: [{name: data, persistentVolumeClaim: {claimName: data}}]}, ` +
+				`status: {phase: Pending, conditions: [{type: PodScheduled, status: "False", reason: Unschedulable, message: "0/3 nodes are available: persistentvolumeclaim \"data\" not found. not found"}]}}`,
+			want: Down, why: "Unschedulable", message: "the pod cannot be scheduled: 0/3 nodes are available: persistentvolumeclaim \"data\" not found",
+		},
+		{
 			reason: "a scheduling gate holds the pod back",
 			pod:    `{status: {phase: Pending, conditions: [{type: PodScheduled, status: "False", reason: SchedulingGated}]}}`,
 			want:   Reconciling, why: "SchedulingGated",

@@ -35,6 +35,7 @@ func readPod(s *fields) *corev1.Pod {
 	pod.Spec.RestartPolicy = corev1.RestartPolicy(s.text("spec", "restartPolicy"))
 	pod.Spec.InitContainers = s.containers("spec", "initContainers")
 	pod.Spec.Containers = s.containers("spec", "containers")
+	pod.Spec.Volumes = s.claimVolumes()
 	s.podStatus(&pod.Status)
 	return pod
 }
@@ -74,6 +75,24 @@ func (f *fields) each(read func(*fields), path ...string) {
 			f.note(append(slices.Clip(path), inner.malformed)...)
 		}
 	}
+}
+
+// claimVolumes returns the volumes of a pod that are claims.
+func (f *fields) claimVolumes() []corev1.Volume {
+	var out []corev1.Volume
+	f.each(func(v *fields) {
+		volume := corev1.Volume{Name: v.text("name")}
+		switch {
+		case v.table("persistentVolumeClaim") != nil:
+			volume.PersistentVolumeClaim = &corev1.PersistentVolumeClaimVolumeSource{ClaimName: v.text("persistentVolumeClaim", "claimName")}
+		case v.table("ephemeral") != nil:
+			volume.Ephemeral = &corev1.EphemeralVolumeSource{}
+		default:
+			return
+		}
+		out = append(out, volume)
+	}, "spec", "volumes")
+	return out
 }
 
 func (f *fields) containers(path ...string) []corev1.Container {

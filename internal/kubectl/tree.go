@@ -162,7 +162,7 @@ func buildTree(wl *v1alpha1.ThreeportWorkload, have *workloadObjects, hc health.
 	}
 	objects = append(append(objects, have.derived...), have.labelled...)
 	nodes := map[types.UID]*treeNode{}
-	var verdicts, unchecked []health.Verdict
+	var verdicts, unchecked []health.ResourceVerdict
 	top := &treeNode{APIVersion: v1alpha1.GroupVersion.String(), Kind: "ThreeportWorkload", Name: wl.Name, Created: wl.CreationTimestamp}
 	forest := health.Forest(objects, func(u *unstructured.Unstructured) health.Context {
 		hc.Warning = have.warnings[u.GetUID()]
@@ -187,7 +187,11 @@ func buildTree(wl *v1alpha1.ThreeportWorkload, have *workloadObjects, hc health.
 			b.selfMessage = b.Message
 		}
 		b.State = s.state
-		if v := (health.Verdict{Status: b.Status, Reason: b.Reason, Message: b.Message}); s.notChecked() {
+		v := health.ResourceVerdict{
+			ObjectRef: health.ObjectRef{Kind: s.listed.Kind, Name: s.listed.Name},
+			Verdict:   health.Verdict{Status: b.Status, Reason: b.Reason, Message: b.Message},
+		}
+		if s.notChecked() {
 			unchecked = append(unchecked, v)
 		} else {
 			verdicts = append(verdicts, v)
@@ -205,7 +209,7 @@ func buildTree(wl *v1alpha1.ThreeportWorkload, have *workloadObjects, hc health.
 		}
 	}
 	if v, ok := health.Labelled(labelled); ok {
-		verdicts = append(verdicts, v)
+		verdicts = append(verdicts, health.ResourceVerdict{Verdict: v})
 	}
 	top.setVerdict(health.Assessment{Verdict: health.Workload(verdicts, unchecked...)})
 	return top

@@ -198,7 +198,7 @@ func TestTree_AgentDiffers_NamesBothVerdictsFirst(t *testing.T) {
 	}
 }
 
-// The agent assesses labelled objects together, and counts the other resources that are not Healthy.
+// The agent assesses labelled objects together, and names another resource that is not Healthy.
 func TestBuildTree_VerdictOnTheWorkload_IsThatOfTheAgent(t *testing.T) {
 	object := func(apiVersion, kind, name, verdict string) *unstructured.Unstructured {
 		return &unstructured.Unstructured{Object: map[string]any{
@@ -215,9 +215,9 @@ func TestBuildTree_VerdictOnTheWorkload_IsThatOfTheAgent(t *testing.T) {
 		message string
 	}{
 		{
-			"other resources are counted",
+			"another resource is named",
 			workloadObjects{listed: []listedResource{absent, absent}},
-			health.Down, "ConfigMap a does not exist; 1 other resource is not Healthy",
+			health.Down, "ConfigMap a does not exist; ConfigMap a is not Healthy",
 		},
 		{
 			"a labelled Deployment is left out",

@@ -24,6 +24,7 @@ type crashLoop struct {
 }
 
 func newCrashLoop(t *testing.T, workloads ...string) *crashLoop {
+	t.Helper()
 	c := &crashLoop{T: t, workloads: workloads, deployment: webDeployment(t, 1, "app:1", 2, 0)}
 	c.Assessor, c.clock = newAssessor()
 	for i, name := range workloads {
@@ -37,6 +38,7 @@ func newCrashLoop(t *testing.T, workloads ...string) *crashLoop {
 }
 
 func webDeployment(t *testing.T, generation int64, image string, replicas, ready int) Object {
+	t.Helper()
 	return object(t, fmt.Sprintf(`{apiVersion: apps/v1, kind: Deployment, metadata: {name: web, namespace: ns, uid: d, generation: %d},
   spec: {replicas: %d, template: {spec: {containers: [{name: app, image: "%s"}]}}},
   status: {observedGeneration: %d, replicas: %d, updatedReplicas: %d, readyReplicas: %d, availableReplicas: %d}}`,
@@ -119,19 +121,17 @@ func TestAssessor_CrashLoop_IsDampedByWhatReadersSee(t *testing.T) {
 
 // A new spec of a listed object restarts the damping. A new status is no new spec, and neither is another number of replicas.
 func TestAssessor_NewSpec_RestartsDamping(t *testing.T) {
+	other := webDeployment(t, 7, "app:2", 2, 2)
+	other.UID = "other"
 	for _, tt := range []struct {
 		reason     string
-		deployment func(*testing.T) Object
+		deployment Object
 		damped     bool
 	}{
-		{"a status", func(t *testing.T) Object { return webDeployment(t, 1, "app:1", 2, 2) }, true},
-		{"more replicas", func(t *testing.T) Object { return webDeployment(t, 2, "app:1", 3, 3) }, true},
-		{"another image", func(t *testing.T) Object { return webDeployment(t, 2, "app:2", 2, 2) }, false},
-		{"another object of the name", func(t *testing.T) Object {
-			o := webDeployment(t, 7, "app:2", 2, 2)
-			o.UID = "other"
-			return o
-		}, true},
+		{"a status", webDeployment(t, 1, "app:1", 2, 2), true},
+		{"more replicas", webDeployment(t, 2, "app:1", 3, 3), true},
+		{"another image", webDeployment(t, 2, "app:2", 2, 2), false},
+		{"another object of the name", other, true},
 	} {
 		c := newCrashLoop(t, "web")
 		for range 3 {
@@ -144,7 +144,7 @@ func TestAssessor_NewSpec_RestartsDamping(t *testing.T) {
 			id := target.Identity{Ref: target.Ref{Kind: "Pod", Namespace: "ns", Name: name}, UID: types.UID(name)}
 			c.Remove(target.Attribution{Workload: "web", Resource: target.Resource{Ref: c.deployment.Ref}}, id)
 		}
-		c.assess(tt.deployment(t))
+		c.assess(tt.deployment)
 		status, reason, message := c.Health("web")
 		want := "Healthy : "
 		if tt.damped {

@@ -77,21 +77,22 @@ func (a *Assessor) undamped(workload string) (health.Verdict, bool) {
 		return health.Verdict{}, false
 	}
 	judged := a.assessments.verdicts(workload)
-	all := make([]health.Verdict, 0, len(wl.Resources)+1)
-	var unchecked []health.Verdict
+	all := make([]health.ResourceVerdict, 0, len(wl.Resources)+1)
+	var unchecked []health.ResourceVerdict
 	for _, r := range wl.Resources {
 		s, verdict := a.cluster.ResourceStatus(r), judged[r.Ref]
 		if s.State == target.Pending || s.State == target.Present && verdict.Status == "" {
 			return health.Verdict{}, false
 		}
-		if v := verdictOf(s, verdict.Verdict); notChecked(s) {
+		v := health.ResourceVerdict{ObjectRef: health.ObjectRef{Kind: r.Kind, Name: r.Name}, Verdict: verdictOf(s, verdict.Verdict)}
+		if notChecked(s) {
 			unchecked = append(unchecked, v)
 		} else {
 			all = append(all, v)
 		}
 	}
 	if labelled, ok := judged[target.Ref{}]; ok {
-		all = append(all, labelled.Verdict)
+		all = append(all, health.ResourceVerdict{Verdict: labelled.Verdict})
 	}
 	return health.Workload(all, unchecked...), true
 }

@@ -13,6 +13,7 @@ const (
 	maxOwners     = 16 // besides the controller
 	maxFinalizers = 16
 	maxContainers = 64 // of each type; the control plane shows as many
+	maxVolumes    = 64
 	maxConditions = 64
 	maxImage      = 512     // in bytes; a reference with name, tag and digest has at most 457
 	maxStatusText = 4 << 10 // in bytes; the kubelet's limit of a termination message

@@ -50,6 +50,12 @@ func TestPodCache_LongLists_TakeLittleMemory(t *testing.T) {
 				pod.Status.ContainerStatuses = append(pod.Status.ContainerStatuses, corev1.ContainerStatus{Name: name})
 			}
 		},
+		"volumes": func(pod *corev1.Pod, _ int) {
+			name := strings.Repeat("v", 1<<10)
+			pod.Spec.Volumes = append(pod.Spec.Volumes, corev1.Volume{VolumeSource: corev1.VolumeSource{
+				PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: name},
+			}})
+		},
 		"messages": func(pod *corev1.Pod, i int) {
 			if i < 10 {
 				long := strings.Repeat("m", 30<<10)

@@ -132,6 +132,9 @@ func trimPod(pod *corev1.Pod) *corev1.Pod {
 	out.Spec.NodeName, out.Spec.RestartPolicy = pod.Spec.NodeName, pod.Spec.RestartPolicy
 	out.Spec.InitContainers = trimPolicies(pod.Spec.InitContainers)
 	out.Spec.Containers = trimPolicies(pod.Spec.Containers)
+	if pod.Spec.NodeName == "" { // health names the claims that a pod waits for
+		out.Spec.Volumes = trimVolumes(pod.Spec.Volumes)
+	}
 	out.Status.Phase = pod.Status.Phase
 	out.Status.Reason, out.Status.Message = shorten(pod.Status.Reason, maxStatusText), shorten(pod.Status.Message, maxStatusText)
 	out.Status.StartTime, out.Status.NominatedNodeName = pod.Status.StartTime, pod.Status.NominatedNodeName
@@ -139,6 +142,26 @@ func trimPod(pod *corev1.Pod) *corev1.Pod {
 	out.Status.InitContainerStatuses = trimContainers(pod.Status.InitContainerStatuses, pod.Spec.InitContainers)
 	out.Status.ContainerStatuses = trimContainers(pod.Status.ContainerStatuses, pod.Spec.Containers)
 	out.Status.EphemeralContainerStatuses = trimContainers(pod.Status.EphemeralContainerStatuses, nil)
+	return out
+}
+
+// trimVolumes keeps the names of the claims.
+func trimVolumes(in []corev1.Volume) []corev1.Volume {
+	var out []corev1.Volume
+	for i := range in {
+		v := corev1.Volume{Name: in[i].Name}
+		switch claim := in[i].PersistentVolumeClaim; {
+		case len(out) == maxVolumes:
+			return out
+		case claim != nil:
+			v.PersistentVolumeClaim = &corev1.PersistentVolumeClaimVolumeSource{ClaimName: shorten(claim.ClaimName, maxIdentity)}
+		case in[i].Ephemeral != nil:
+			v.Ephemeral = &corev1.EphemeralVolumeSource{}
+		default:
+			continue
+		}
+		out = append(out, v)
+	}
 	return out
 }
 

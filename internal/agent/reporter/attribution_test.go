@@ -54,9 +54,9 @@ func TestReporter_PodAttributedByLabelThenByOwner_AssessedOnce(t *testing.T) {
 	})
 	w.allow(name, readAll)
 	w.eventually("the Pod is attributed by its owners, and assessed once", func() string {
-		// Health counts a verdict on the workload's label as another resource.
+		// Health names the objects with the workload's label if they are not Healthy.
 		_, _, message := w.reporter.Health(wl.Name)
-		if pods := w.statuses(wl)[0].Pods; pods.Total != 1 || strings.Contains(message, "other resource") {
+		if pods := w.statuses(wl)[0].Pods; pods.Total != 1 || strings.Contains(message, "the label of the workload") {
 			return fmt.Sprintf("%d pods are counted for the Deployment; %s", pods.Total, message)
 		}
 		ops := w.sink.operations(ref)
