@@ -208,7 +208,7 @@ func (c *connection) checkNamespace(ctx context.Context, name string, list []v1a
 	}
 	namespaces := client.Resource(resource("", "v1", "namespaces"))
 	if _, err := namespaces.Get(ctx, name, metav1.GetOptions{}); !apierrors.IsNotFound(err) {
-		return nil //nolint:nilerr // another error says nothing about the namespace
+		return nil // another error says nothing about the namespace
 	}
 	var names []string
 	for i := range list {

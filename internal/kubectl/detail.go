@@ -68,10 +68,7 @@ func (s *workloadStatus) writeDetails(out io.Writer, p palette, now time.Time, o
 		if len(part.table.rows) == 0 {
 			continue
 		}
-		if s.LastStatus != "" {
-			part.title += ", last known at " + s.Since.UTC().Format(time.RFC3339)
-		}
-		if _, err := fmt.Fprintln(out, "\n"+p.paint(bold, part.title)); err != nil {
+		if _, err := fmt.Fprintln(out, "\n"+p.paint(bold, part.title+s.lastKnown())); err != nil {
 			return err
 		}
 		if err := part.table.write(out, p, "  ", width); err != nil {
@@ -79,6 +76,14 @@ func (s *workloadStatus) writeDetails(out io.Writer, p palette, now time.Time, o
 		}
 	}
 	return nil
+}
+
+// lastKnown is after the title of a part that the agent reported: since when it is the past, if the agent no longer reports.
+func (s *workloadStatus) lastKnown() string {
+	if s.LastStatus == "" {
+		return ""
+	}
+	return ", last known at " + s.since().UTC().Format(time.RFC3339)
 }
 
 // restartReasons are the reasons of containers that have ended, so that they have logs from before a restart.

@@ -278,7 +278,7 @@ func TestStatus_UndeliveredReports_ReasonIsNotCut(t *testing.T) {
 	}
 }
 
-// Nothing that a silent agent reported is shown as current.
+// The details of a silent agent are in the past.
 func TestWriteDetails_SilentAgent_ConditionsAreThePast(t *testing.T) {
 	list := silentAgent()
 	for i, typ := range []string{v1alpha1.ConditionHealthy, v1alpha1.ConditionDelivered} {

@@ -83,7 +83,7 @@ func TestDefinition_StatusChanges_KeepPreviousSpec(t *testing.T) {
 			{"the controller writes its annotation", deploymentOf("app:2", "2", 4, 1), "app:2", "app:1", false},
 			{"the status changes", deploymentOf("app:2", "2", 5, 0), "app:2", "app:1", false},
 			{"the status changes again", deploymentOf("app:2", "2", 6, 1), "app:2", "app:1", false},
-			{"the image changes again within a minute", deploymentOf("app:3", "2", 7, 1), "app:3", "app:1", true},
+			{"the image changes soon", deploymentOf("app:3", "2", 7, 1), "app:3", "app:1", true},
 			{"the Deployment is deleted", "", "", "app:3", true},
 		} {
 			a.report("web", version+1, step.definition)

@@ -47,7 +47,7 @@ type storedDefinition struct {
 	previousDigest string
 }
 
-// briefSpec is how long a spec has to stand before it can replace the previous definition. Edits in quick succession, such as an
+// briefSpec is how long a spec is current before it can replace the previous definition. Edits in quick succession, such as an
 // image and an annotation, are one change.
 const briefSpec = time.Minute
 
@@ -136,7 +136,7 @@ func (d *definition) changesSpec(i *item) bool {
 }
 
 // replacesPrevious reports whether the stored definition becomes the previous one, because the operation changes the spec. A spec that
-// stood for less than briefSpec does not, so that the previous definition is the one before all edits in quick succession. It does if
+// was current for less than briefSpec does not, so that the previous definition is the one before all edits in quick succession. It does if
 // it is the first one, if the object is deleted, or if the last edit restored the previous spec.
 func (d *definition) replacesPrevious(i *item) bool {
 	keeps := d.stored.isBrief && d.stored.previous > 0 && !d.after(i).deleted && i.specDigest != d.stored.previousDigest

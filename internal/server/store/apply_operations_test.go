@@ -30,7 +30,7 @@ func definitionOf(t *testing.T, s *Store, uid string) string {
 	return fmt.Sprintf("%s %d %s < %s", d.Operation, d.Version, d.Current, d.Previous)
 }
 
-// Edits in quick succession are one change: the previous definition is the last one that stood for a minute.
+// Edits in quick succession are one change: the previous definition is the last one that was current for a minute.
 func TestApplyOperations_EditsWithinMinute_KeepPreviousDefinition(t *testing.T) {
 	forEachDatabase(t, func(t *testing.T, s *Store) {
 		t.Helper()
@@ -45,7 +45,7 @@ func TestApplyOperations_EditsWithinMinute_KeepPreviousDefinition(t *testing.T) 
 			{"the first change", false, "2", "1"},
 			{"an edit within a minute", false, "3", "1"},
 			{"another one", false, "4", "1"},
-			{"an edit of a spec that stood for a minute", true, "5", "4"},
+			{"an edit of a spec that was current for a minute", true, "5", "4"},
 			{"the edit is reverted within a minute", false, "4", "5"},
 			{"a deletion within a minute", false, "", "4"},
 		} {

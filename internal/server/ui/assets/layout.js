@@ -1,30 +1,46 @@
 // The layout of a tree: from left to right if the page is wide enough, else one node per line.
 
-export const NODE = { width: 216, height: 46, across: 36, down: 10 };
+/** NODE has the size of a node with its kind and its name. A node that has more text is `tall`. */
+export const NODE = { width: 216, height: 46, tall: 66, across: 36, down: 10 };
 const MIN_WIDTH = 172; // a wider tree scrolls
 const NARROW = { indent: 18, down: 6 };
 
 /**
  * across draws owners to the left of their objects, vertically centred. It sets x and y of each visible node,
- * {visible: children}, and returns the size of the drawing. `available` is the preferred width.
+ * {height, visible: children}, and returns the size of the drawing. `available` is the preferred width.
  */
 export function across(roots, available) {
-  let next = 0;
   const depths = depth(roots);
   const width = Math.max(MIN_WIDTH, Math.min(NODE.width, (available + NODE.across) / Math.max(1, depths) - NODE.across));
-  const place = (node, level) => {
-    node.x = level * (width + NODE.across);
-    node.width = width;
-    if (!node.visible.length) {
-      node.y = next;
-      next += NODE.height + NODE.down;
-      return;
+  const place = (nodes, level, from) => {
+    let top = from;
+    for (const node of nodes) {
+      node.x = level * (width + NODE.across);
+      node.width = width;
+      place(node.visible, level + 1, top + (node.span - spanOf(node.visible)) / 2);
+      node.y = (node.visible.length ? (centre(node.visible[0]) + centre(node.visible.at(-1))) / 2 : top + node.height / 2) - node.height / 2;
+      top += node.span + NODE.down;
     }
-    for (const child of node.visible) place(child, level + 1);
-    node.y = (node.visible[0].y + node.visible.at(-1).y) / 2;
   };
-  for (const root of roots) place(root, 0);
-  return { width: Math.max(0, depths * (width + NODE.across) - NODE.across), height: Math.max(0, next - NODE.down) };
+  measure(roots);
+  place(roots, 0, 0);
+  return { width: Math.max(0, depths * (width + NODE.across) - NODE.across), height: spanOf(roots) };
+}
+
+// measure sets the span of each node: the height of the node and of everything below it.
+function measure(nodes) {
+  for (const node of nodes) {
+    measure(node.visible);
+    node.span = Math.max(node.height, spanOf(node.visible));
+  }
+}
+
+function spanOf(siblings) {
+  return Math.max(0, siblings.reduce((sum, { span }) => sum + span + NODE.down, -NODE.down));
+}
+
+function centre({ y, height }) {
+  return y + height / 2;
 }
 
 function depth(nodes) {
@@ -38,7 +54,7 @@ export function down(roots, width) {
     node.x = Math.min(depth, 8) * NARROW.indent;
     node.width = Math.max(120, width - node.x);
     node.y = next;
-    next += NODE.height + NARROW.down;
+    next += node.height + NARROW.down;
     for (const child of node.visible) place(child, depth + 1);
   };
   for (const root of roots) place(root, 0);
@@ -47,9 +63,9 @@ export function down(roots, width) {
 
 /** edge is the path of the line from an owner to an owned object. */
 export function edge(owner, owned, narrow) {
-  const middle = owned.y + NODE.height / 2;
-  if (narrow) return `M${owner.x + 8} ${owner.y + NODE.height}V${middle}H${owned.x}`;
+  const middle = centre(owned);
+  if (narrow) return `M${owner.x + 8} ${owner.y + owner.height}V${middle}H${owned.x}`;
   const from = owner.x + owner.width;
   const bend = (owned.x - from) / 2;
-  return `M${from} ${owner.y + NODE.height / 2}C${from + bend} ${owner.y + NODE.height / 2} ${owned.x - bend} ${middle} ${owned.x} ${middle}`;
+  return `M${from} ${centre(owner)}C${from + bend} ${centre(owner)} ${owned.x - bend} ${middle} ${owned.x} ${middle}`;
 }

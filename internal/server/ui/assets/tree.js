@@ -89,9 +89,10 @@ export class Tree {
   #visible(siblings, parentKey) {
     const shown = groupSiblings(siblings, parentKey, this.#opened);
     for (const node of shown) {
+      node.height = heightOf(node, this.#past);
       if (node.group) {
         node.visible = node.children;
-        for (const child of node.visible) child.visible = [];
+        for (const child of node.visible) Object.assign(child, { visible: [], height: heightOf(child, this.#past) });
       } else {
         node.visible = this.#folded.has(node.key) ? [] : this.#visible(node.children, node.key);
       }
@@ -114,7 +115,7 @@ export class Tree {
       'aria-level': node.level, 'aria-posinset': node.position, 'aria-setsize': node.siblings,
       'aria-expanded': this.#foldable(node) ? String(this.#isOpen(node)) : null,
       'aria-selected': node.object ? String(node.key === this.#selected) : null,
-      '--x': `${node.x}px`, '--y': `${node.y}px`, '--width': `${node.width}px`, '--height': `${NODE.height}px`, ...props,
+      '--x': `${node.x}px`, '--y': `${node.y}px`, '--width': `${node.width}px`, '--height': `${node.height}px`, ...props,
     }, content, this.#foldable(node) && h('span', { class: 'twist', 'aria-hidden': 'true' }, icon('fold')));
   }
 
@@ -208,8 +209,8 @@ function drawing(node, past) {
 
 function drawObject({ object: o, children }, past) {
   const health = statusOf({ object: o });
-  const verdict = past ? `was ${health}` : health;
-  const state = stateOf(o, past) || (past ? verdict : '');
+  const verdict = verdictOf(o, past);
+  const state = stateOf(o, past);
   const why = o.cause || o.reason;
   const cause = past && why ? `Last reported cause: ${why}` : why;
   return {
@@ -221,7 +222,7 @@ function drawObject({ object: o, children }, past) {
     title: plain(`${o.object.kind} ${o.object.namespace ? `${o.object.namespace}/` : ''}${o.object.name}${o.cause ? `\n${cause}` : ''}`.slice(0, 1000)),
     content: [icon(health), h('span', { class: 'what' },
       h('span', { class: 'kind' }, isolated(clip(o.object.kind, 60))), ' ', h('span', { class: 'name' }, middle(o.object.name)), ' ',
-      state && h('em', { class: state === verdict && 'was' }, state), ' ', o.listed && h('span', { class: 'pin' }, 'listed'))],
+      state && h('em', {}, state), ' ', o.listed && h('span', { class: 'pin' }, 'listed'))],
   };
 }
 
@@ -233,18 +234,30 @@ function statusOf({ object, gone, health }) {
 
 const IDLE = { ScaledToZero: 'scaled to 0', NoNodeSelected: 'selects no node' }; // by the reason of a Healthy object
 
+// stateOf is the text in the third line of a node: what its icon does not say.
 function stateOf(object, past) {
   const { gone, state, health, reason } = object;
   if (gone) return goneWord(object);
   if (state && state !== 'Present') return stateWord(object, past);
-  return !past && health === 'Healthy' && Object.hasOwn(IDLE, reason) ? IDLE[reason] : '';
+  if (past) return verdictOf(object, past);
+  return health === 'Healthy' && Object.hasOwn(IDLE, reason) ? IDLE[reason] : '';
+}
+
+function verdictOf(object, past) {
+  const health = statusOf({ object });
+  return past ? `was ${health}` : health;
+}
+
+// heightOf is the height of a node. A group has one text of several lines, and an object a line for its state.
+function heightOf({ object, group }, past) {
+  return group || (object && stateOf(object, past)) ? NODE.tall : NODE.height;
 }
 
 function drawGroup({ group, health, gone, kind, children }, past) {
   const label = kindsOf(group.length, gone ? goneWord(group[0].object) : health, plain(clip(kind, 60)), past && !gone);
   const how = children.length ? '(expanded)' : '(grouped)';
   return {
-    class: 'group', 'data-status': gone ? 'Gone' : health, 'aria-label': `${label} ${how}`,
+    class: 'group', 'data-status': gone ? 'Gone' : health, 'aria-label': `${label} ${how}`, title: `${label} ${how}`,
     content: [icon(gone ? 'Gone' : health), h('span', { class: 'what' },
       h('span', { class: 'name' }, `${label} ${how}`))],
   };
