@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// largeSet is more than an agent sends in one set, in bytes of text. Larger ones are decoded by half of the processors at most.
+// largeSet is about the most that an agent sends in one set, in bytes of text, except for a long definition. Half of the processors
+// decode larger ones.
 const largeSet = 1 << 20
 
 // A sender pauses after it had a set decoded for more than longDecode, for as long as that took and at most maxDecodePause. So a
