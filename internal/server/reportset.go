@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"runtime"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -28,15 +29,16 @@ type reportStore interface {
 
 // reportSets are the endpoints of report sets.
 type reportSets struct {
-	store   reportStore
-	limits  Limits
-	memory  *reportSetMemory
-	metrics *metrics
-	claims  *claims
+	store    reportStore
+	limits   Limits
+	memory   *reportSetMemory
+	decoders decoders
+	metrics  *metrics
+	claims   *claims
 }
 
 func newReportSets(s reportStore, limits Limits, m *metrics, c *claims) *reportSets {
-	return &reportSets{store: s, limits: limits, memory: newReportSetMemory(limits), metrics: m, claims: c}
+	return &reportSets{store: s, limits: limits, memory: newReportSetMemory(limits), decoders: newDecoders(), metrics: m, claims: c}
 }
 
 // bodyLimit bounds a report set as sent.
@@ -178,7 +180,12 @@ func bodyTimeout(ctx context.Context, cause error) error {
 
 // decode makes a set of a body, in memory that it reserves.
 func (r *reportSets) decode(ctx context.Context, body []byte, encoding string, from sender) (*decodedSet, error) {
-	size, err := r.decodedSize(ctx, body, encoding, from)
+	turn, err := r.decoders.turn(ctx, from)
+	if err != nil {
+		return nil, tooManySets(ctx, err)
+	}
+	defer turn.end()
+	size, err := r.decodedSize(ctx, turn, body, encoding, from)
 	if err != nil {
 		return nil, err
 	}
@@ -186,10 +193,20 @@ func (r *reportSets) decode(ctx context.Context, body []byte, encoding string, f
 	if err != nil {
 		return nil, tooManySets(ctx, err)
 	}
+	if size > largeSet {
+		processor, err := r.decoders.large.acquire(ctx, from, 1)
+		if err != nil {
+			memory.release()
+			return nil, tooManySets(ctx, err)
+		}
+		defer processor.release()
+	}
 	var set threeport.ReportSet
-	err = withDecoded(ctx, body, encoding, size, func(plain io.Reader) (err error) {
-		set, err = decodeReportSet(plain, r.limits.Reports)
-		return err
+	err = turn.work(func() error {
+		return withDecoded(ctx, body, encoding, size, func(plain io.Reader) (err error) {
+			set, err = decodeReportSet(plain, r.limits.Reports)
+			return err
+		})
 	})
 	if err != nil {
 		memory.release()
@@ -201,7 +218,7 @@ func (r *reportSets) decode(ctx context.Context, body []byte, encoding string, f
 
 // decodedSize decompresses a body to find its size. So a small body need not wait for the memory of the largest, and no body
 // acquires more memory while it is decoded.
-func (r *reportSets) decodedSize(ctx context.Context, body []byte, encoding string, from sender) (int64, error) {
+func (r *reportSets) decodedSize(ctx context.Context, turn *decodeTurn, body []byte, encoding string, from sender) (size int64, err error) {
 	if encoding == "" {
 		return int64(len(body)), nil
 	}
@@ -210,10 +227,11 @@ func (r *reportSets) decodedSize(ctx context.Context, body []byte, encoding stri
 		return 0, tooManySets(ctx, err)
 	}
 	defer memory.release()
-	var size int64
-	err = withDecoded(ctx, body, encoding, r.limits.DecodedBytes, func(plain io.Reader) (err error) {
-		size, err = io.Copy(io.Discard, plain)
-		return err
+	err = turn.work(func() error {
+		return withDecoded(ctx, body, encoding, r.limits.DecodedBytes, func(plain io.Reader) (err error) {
+			size, err = io.Copy(io.Discard, plain)
+			return err
+		})
 	})
 	return size, err
 }
@@ -235,7 +253,8 @@ func withDecoded(ctx context.Context, body []byte, encoding string, limit int64,
 	return err
 }
 
-// contextReader fails with the error of a context, such as that of a client that has gone.
+// contextReader fails with the error of a context, such as that of a client that has gone. Between two reads, other requests get the
+// processor.
 type contextReader struct {
 	r   io.Reader
 	err func() error // the context's
@@ -245,5 +264,6 @@ func (c contextReader) Read(p []byte) (int, error) {
 	if err := c.err(); err != nil {
 		return 0, err
 	}
+	runtime.Gosched()
 	return c.r.Read(p)
 }

@@ -56,7 +56,7 @@ func TestMemory_PrincipalsReadNoAnswers(t *testing.T) {
 		}
 	}
 	var clients sync.WaitGroup
-	for i := range 300 {
+	for i := range 200 {
 		clients.Go(func() {
 			if err := a.holdAnswers(attempts[i%len(attempts)], isPingAnswer); err != nil {
 				t.Errorf("connection %d: %v", i, err)

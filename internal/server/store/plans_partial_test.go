@@ -70,7 +70,7 @@ func TestPlans_PartialIndexes_AreUsed(t *testing.T) {
 		plans.WriteString(strings.Join(planOf(t, s, text), "\n") + "\n")
 	}
 	for line := range strings.Lines(plans.String()) {
-		for _, word := range strings.Fields(line) {
+		for word := range strings.FieldsSeq(line) {
 			delete(unused, word)
 		}
 	}
