@@ -218,18 +218,19 @@ func TestNotifier_UnknownResource_EventsAndOperationsAreKept(t *testing.T) {
 // The control plane had the resource, and somebody removed it there.
 func TestNotifier_RemovedResource_DiscardsItsReports(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		event, removed := eventAt("a", "1"), false
+		event := eventAt("a", "1")
 		event.ResourceID = 7
+		var removed atomic.Bool
 		var b *bench
 		sender := fails()
 		sender.answer = func(_ context.Context, item outbox.Item) (outbox.Receipt, error) {
 			if op, isOperation := item.Report.(observe.Operation); isOperation && op.ResourceVersion == "1" {
+				removed.Store(true)
 				b.box.Offer(event)
 				b.box.Offer(operationAt(7, "uid", "2"))
-				removed = true
 				return outbox.Receipt{}, nil
 			}
-			if _, isStatus := item.Report.(observe.Status); removed && !isStatus {
+			if _, isStatus := item.Report.(observe.Status); removed.Load() && !isStatus {
 				return outbox.Receipt{}, &threeport.Error{StatusCode: 404, Message: "record not found"}
 			}
 			return outbox.Receipt{}, nil
