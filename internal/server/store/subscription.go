@@ -38,8 +38,8 @@ type Subscription struct {
 	mu            sync.Mutex
 	pending       map[threeport.Instance]*threeport.Workload
 	pendingBytes  int
-	oldest        []changedKey // of the pending rows, those to return next
-	position      int64        // all changes of the feed up to this time, in microseconds, were offered
+	oldest        []changedKey // the pending rows to return next
+	position      int64        // all changes up to this time, in microseconds, were offered.
 	resetDue      bool         // Next must return ErrReset
 	resetPosition int64        // then: no change up to this position was dropped
 	ended         bool
