@@ -29,9 +29,8 @@ const (
 )
 
 // connections counts the open connections and bounds those without an authenticated request. When one more arrives, the oldest one is
-// closed. So an attacker who holds connections keeps no other client out: a request that arrives soon after its connection is served, and then
-// the connection is safe. A connection beyond the bounds of authenticated ones is served too, but counts as unauthenticated. It is
-// safe for concurrent use.
+// closed. So others can connect while an attacker holds connections: the first authenticated request makes a connection safe. A
+// connection beyond the bounds of authenticated ones is served too, but counts as unauthenticated. It is safe for concurrent use.
 type connections struct {
 	perPerson int // authenticated connections of a viewer or an administrator
 	closed    prometheus.Counter

@@ -20,7 +20,7 @@ const (
 	reconnectAfter = 2 * time.Second
 
 	// flushBytes is the size of the text after which it is written and flushed. A watch holds little more.
-	flushBytes = 64 << 10
+	flushBytes = 16 << 10
 )
 
 // The names of events.
@@ -68,15 +68,15 @@ func (s *eventStream) open(place string) error {
 
 // workloads sends rows. The ID of each event is the version of its row.
 func (s *eventStream) workloads(rows []threeport.Workload) error {
-	var text, body bytes.Buffer
-	encoder := json.NewEncoder(&body)
+	var text bytes.Buffer
+	encoder := json.NewEncoder(&text)
 	encoder.SetEscapeHTML(false) // it would make the text up to six times as long
 	for i := range rows {
-		body.Reset()
-		if err := encoder.Encode(&rows[i]); err != nil {
+		beginEvent(&text, eventWorkload, strconv.FormatInt(int64(rows[i].Changed), 10))
+		if err := encoder.Encode(&rows[i]); err != nil { // ends the line
 			return fmt.Errorf("write a workload's row: %w", err)
 		}
-		appendEvent(&text, eventWorkload, strconv.FormatInt(int64(rows[i].Changed), 10), bytes.TrimSuffix(body.Bytes(), []byte("\n")))
+		text.WriteByte('\n')
 		if text.Len() < flushBytes {
 			continue
 		}
@@ -91,13 +91,15 @@ func (s *eventStream) workloads(rows []threeport.Workload) error {
 // bare sends an event without data, with a place to resume from.
 func (s *eventStream) bare(name, place string) error {
 	var text bytes.Buffer
-	appendEvent(&text, name, place, []byte("{}"))
+	beginEvent(&text, name, place)
+	text.WriteString("{}\n\n")
 	return s.send(text.Bytes())
 }
 
-// appendEvent appends an event. Its body is JSON on one line: each line would need a data field of its own.
-func appendEvent(text *bytes.Buffer, name, id string, body []byte) {
-	_, _ = fmt.Fprintf(text, "id: %s\nevent: %s\ndata: %s\n\n", id, name, body) // a buffer never fails
+// beginEvent appends an event up to its body. The body is JSON on one line: each line would need a data field of its own. An empty
+// line ends the event.
+func beginEvent(text *bytes.Buffer, name, id string) {
+	_, _ = fmt.Fprintf(text, "id: %s\nevent: %s\ndata: ", id, name) // a buffer never fails
 }
 
 // send writes and flushes. It removes the deadline afterwards, because HTTP/2 would end the stream when it passes.

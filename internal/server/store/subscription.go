@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"maps"
 	"slices"
 	"sync"
 
@@ -23,8 +22,10 @@ const (
 	maxPending = 5000
 	// maxPendingBytes limits the texts of these rows. A subscription with more is reset as well.
 	maxPendingBytes = 8 << 20
-	// maxBatch limits the result of Next.
-	maxBatch = 500
+	// maxBatch limits the result of Next, and maxBatchBytes its texts, besides one row. Readers that do not read hold their results,
+	// each in other versions. All subscriptions share the pending rows.
+	maxBatch      = 250
+	maxBatchBytes = 16 << 10
 )
 
 // Subscription receives changes of workloads. It keeps the newest row of each changed workload until Next returns it,
@@ -37,9 +38,10 @@ type Subscription struct {
 	mu            sync.Mutex
 	pending       map[threeport.Instance]*threeport.Workload
 	pendingBytes  int
-	position      int64 // all changes of the feed up to this time, in microseconds, were offered
-	resetDue      bool  // Next must return ErrReset
-	resetPosition int64 // then: no change up to this position was dropped
+	oldest        []changedKey // the pending rows to return next
+	position      int64        // all changes up to this time, in microseconds, were offered.
+	resetDue      bool         // Next must return ErrReset
+	resetPosition int64        // then: no change up to this position was dropped
 	ended         bool
 
 	endReplay func() // gives the slot of a replay back; may be called more than once
@@ -129,8 +131,8 @@ func (s *Subscription) reset(place int64) {
 // requireReset schedules a reset. Until Next returns it, nothing is queued, since the reader then loads everything.
 func (s *Subscription) requireReset(place int64) {
 	s.resetDue, s.resetPosition = true, place
-	clear(s.pending)
-	s.pendingBytes = 0
+	s.pending = make(map[threeport.Instance]*threeport.Workload) // one that was cleared would keep its memory
+	s.pendingBytes, s.oldest = 0, nil
 	wake(s.ready)
 }
 
@@ -148,18 +150,44 @@ func (s *Subscription) take() ([]threeport.Workload, error) {
 		s.resetDue = false
 		return nil, ErrReset
 	}
-	oldest := slices.SortedFunc(maps.Values(s.pending), func(a, b *threeport.Workload) int {
-		return cmp.Or(cmp.Compare(a.Changed, b.Changed), cmp.Compare(a.Type, b.Type), cmp.Compare(a.ID, b.ID))
-	})
-	oldest = oldest[:min(len(oldest), maxBatch)]
-	rows := make([]threeport.Workload, len(oldest))
-	for i, row := range oldest {
-		rows[i] = *row
-		s.pendingBytes -= textBytes(row)
-		delete(s.pending, row.Instance)
-	}
+	rows := s.nextBatch()
 	s.sending = len(s.pending) == 0
 	return rows, nil
+}
+
+// nextBatch removes and returns the oldest pending rows.
+func (s *Subscription) nextBatch() (rows []threeport.Workload) {
+	for size := 0; len(rows) < maxBatch && size < maxBatchBytes && len(s.pending) > 0; {
+		if len(s.oldest) == 0 {
+			if len(rows) > 0 {
+				return rows
+			}
+			s.sortOldest()
+		}
+		key := s.oldest[0]
+		s.oldest = s.oldest[1:]
+		row, ok := s.pending[key.instance]
+		if !ok || int64(row.Changed) != key.at {
+			continue // its newer version comes later
+		}
+		delete(s.pending, key.instance)
+		s.pendingBytes -= textBytes(row)
+		rows = append(rows, *row)
+		size += textBytes(row)
+	}
+	return rows
+}
+
+// sortOldest selects the pending rows of the next batches. Sorting all of them for each batch would take long.
+func (s *Subscription) sortOldest() {
+	keys := make([]changedKey, 0, len(s.pending))
+	for instance, row := range s.pending {
+		keys = append(keys, changedKey{instance, int64(row.Changed)})
+	}
+	slices.SortFunc(keys, func(a, b changedKey) int {
+		return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.instance.Type, b.instance.Type), cmp.Compare(a.instance.ID, b.instance.ID))
+	})
+	s.oldest = slices.Clone(keys[:min(len(keys), maxBatch)])
 }
 
 // textBytes is the size of a row's texts.

@@ -137,6 +137,20 @@ func TestSubscription_Next_ReturnsBatches(t *testing.T) {
 	}
 }
 
+func TestSubscription_Next_LongTexts_ReturnsFewRows(t *testing.T) {
+	sub := newSubscription(newFeed(nil), WatchQuery{}, 0)
+	for id := range int64(3) {
+		row := changedRow(id, "Down", id+1)
+		row.Cause = strings.Repeat("\U0001F600", maxBatchBytes/4/2+1) // more than half, in bytes
+		sub.offer([]*workloadRow{row})
+	}
+	for _, want := range []string{"0@1, 1@2, ", "2@3, "} {
+		if got, err := sub.Next(t.Context()); err != nil || changes(got) != want {
+			t.Errorf("got %s, %v; want %s", changes(got), err, want)
+		}
+	}
+}
+
 func TestSubscription_TooManyPending_IsReset(t *testing.T) {
 	sub := newSubscription(newFeed(nil), WatchQuery{}, 0)
 	for id := range int64(maxPending + 1) {
