@@ -42,6 +42,10 @@ const (
     spec: {replicas: 0, template: {metadata: {labels: {app: web}}}}, status: {observedGeneration: 1}}`
 )
 
+// idleReplicaSet is what remains of a rollout of idleWeb.
+const idleReplicaSet = `{apiVersion: apps/v1, kind: ReplicaSet, metadata: {name: web-1, namespace: shop, uid: r, generation: 1,
+    ownerReferences: [{uid: d, controller: true}]}, spec: {replicas: 0, template: {metadata: {labels: {app: web}}}}, status: {observedGeneration: 1}}`
+
 func list(objects ...string) string { return "[" + strings.Join(objects, ",") + "]" }
 
 func TestForest_EmptyEndpointSlice_OfIdleWorkload(t *testing.T) {
@@ -51,6 +55,7 @@ func TestForest_EmptyEndpointSlice_OfIdleWorkload(t *testing.T) {
 		want         Verdict // on the EndpointSlice
 	}{
 		{"the selected workload is scaled to 0", list(idleWeb), idle},
+		{"the same, with its ReplicaSet", list(idleWeb, idleReplicaSet), idle},
 		{"no object has the selected labels", list(), fault},
 
 		{"only another workload is scaled to 0", list(idleOther), fault},

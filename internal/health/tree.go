@@ -47,7 +47,7 @@ func Forest(objects []*unstructured.Unstructured, contextOf func(*unstructured.U
 			roots = append(roots, n)
 		}
 	}
-	setIdle(nodes)
+	setIdle(roots, nodes)
 	for _, n := range nodes {
 		n.combine()
 	}
@@ -55,19 +55,11 @@ func Forest(objects []*unstructured.Unstructured, contextOf func(*unstructured.U
 }
 
 // setIdle sets the verdict on the empty EndpointSlices of Services whose Pods are not wanted.
-func setIdle(nodes []*Node) {
-	var services []*Node
-	var creators []PodCreator
+func setIdle(roots, nodes []*Node) {
+	creators := podCreators(roots)
 	for _, n := range nodes {
-		kind := n.Object.GroupVersionKind().GroupKind()
-		if kind == serviceKind {
-			services = append(services, n)
-		} else if labels := PodLabelsOf(kind, n.Object); len(labels.template) > 0 {
-			creators = append(creators, PodCreator{labels, n.Self.Verdict})
-		}
-	}
-	for _, n := range services {
-		if !slices.ContainsFunc(n.Children, func(slice *Node) bool { return slice.Self.Reason == noEndpoints }) {
+		if n.Object.GroupVersionKind().GroupKind() != serviceKind ||
+			!slices.ContainsFunc(n.Children, func(slice *Node) bool { return slice.Self.Reason == noEndpoints }) {
 			continue
 		}
 		idle, _ := IdleEndpoints(PodLabelsOf(serviceKind, n.Object), creators)
@@ -75,6 +67,19 @@ func setIdle(nodes []*Node) {
 			slice.Self = slice.Self.unlessIdle(idle)
 		}
 	}
+}
+
+// podCreators returns the workloads in some trees, without what they create: a ReplicaSet of a Deployment that is scaled to 0 says
+// nothing of its own.
+func podCreators(trees []*Node) (out []PodCreator) {
+	for _, n := range trees {
+		if labels := PodLabelsOf(n.Object.GroupVersionKind().GroupKind(), n.Object); len(labels.template) > 0 {
+			out = append(out, PodCreator{labels, n.Self.Verdict})
+		} else {
+			out = append(out, podCreators(n.Children)...)
+		}
+	}
+	return out
 }
 
 // Labelled assesses the objects that belong to a workload by their label only, given the roots of their trees. Only Pods and

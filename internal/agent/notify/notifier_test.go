@@ -215,6 +215,56 @@ func TestNotifier_UnknownResource_EventsAndOperationsAreKept(t *testing.T) {
 	}
 }
 
+// Somebody changes an ID in the ThreeportWorkload to one that does not exist. The Events were delivered with the ID from before.
+func TestNotifier_IDBecomesUnknown_ReportsAreKept(t *testing.T) {
+	const other = 99
+	event := eventAt("a", "1")
+	event.ResourceID = 7
+	for _, tt := range []struct {
+		reason  string
+		change  func(*observe.Event)
+		refusal target.Refusal
+	}{
+		{"of the resource", func(e *observe.Event) { e.ResourceID = other }, target.UnknownResource},
+		{"of the instance", func(e *observe.Event) { e.Workload.ID, e.ResourceID = other, 0 }, target.UnknownInstance},
+	} {
+		t.Run(tt.reason, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				changed := event
+				tt.change(&changed)
+				exists := time.Now().Add(time.Hour)
+				var b *bench
+				sender := fails()
+				sender.answer = func(_ context.Context, item outbox.Item) (outbox.Receipt, error) {
+					ev, isEvent := item.Report.(observe.Event)
+					switch {
+					case isEvent && (ev.Workload.ID == other || ev.ResourceID == other):
+						if time.Now().After(exists) {
+							return outbox.Receipt{}, nil
+						}
+						return outbox.Receipt{}, &threeport.Error{StatusCode: 404, Message: "record not found"}
+					case isEvent:
+						b.box.Offer(changed)
+					}
+					return outbox.Receipt{}, nil
+				}
+				config := DefaultConfig()
+				config.ShutdownTimeout = 24 * time.Hour
+				b = newBench(config, sender)
+				time.AfterFunc(30*time.Minute, func() {
+					if p := b.box.Progress(changed.Workload); p.Refusal != tt.refusal || p.Pending != 1 {
+						t.Errorf("the progress is %+v, want a report with the refusal %s", p, tt.refusal)
+					}
+				})
+				b.settle(t, status(1, "Healthy"), operationAt(7, "uid", "1"), event)
+				if got := b.metric(t, "threeport_agent_reports_total", "event", "gone"); got != 0 {
+					t.Errorf("%v Events are gone, want none", got)
+				}
+			})
+		})
+	}
+}
+
 // The control plane had the resource, and somebody removed it there.
 func TestNotifier_RemovedResource_DiscardsItsReports(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -68,11 +68,14 @@ func (o *Outbox) MissingRow(item Item) MissingRow {
 			return row
 		}
 	}
-	row.Removed = item.Receipt.Accepted || a != nil && (a.removed[0] || a.removed[row.Resource])
-	if row.Resource == 0 {
-		row.Removed = row.Removed || accepted
-	} else {
-		row.Removed = row.Removed || a != nil && a.operations.has(row.Resource)
+	_, isOperation := item.Report.(observe.Operation)
+	switch { // the receipt of an Event may be of another instance or resource
+	case a != nil && (a.removed[0] || a.removed[row.Resource]):
+		row.Removed = true
+	case row.Resource == 0:
+		row.Removed = accepted
+	default:
+		row.Removed = isOperation && item.Receipt.Accepted || a != nil && a.operations.has(row.Resource)
 	}
 	return row
 }
