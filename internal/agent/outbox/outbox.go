@@ -261,13 +261,13 @@ func (o *Outbox) setPending(e *entry, r observe.Report) {
 	case e.report == nil:
 		o.counts.pending++
 		o.setDead(e, nil)
-	case e.report.Instance() == r.Instance():
+	case haveSameRows(before, r):
 		e.report = r
 		o.storePending(e, before)
 		return
 	default:
 		o.unaccount(e)
-		if e.refusal != "" { // it is about the other instance
+		if e.refusal != "" { // it is about the other row
 			e.refusal, e.refusedBy, e.retry.waits, e.retry.retryAt = "", "", 0, time.Time{}
 		}
 		if !e.isInFlight() { // the other workload's initial sync decides whether the group waits

@@ -6,6 +6,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/threeport/threeport-agent/internal/agent/observe"
 	"github.com/threeport/threeport-agent/internal/agent/target"
 )
 
@@ -83,4 +84,24 @@ func TestOutbox_RefuseThenOfferForAnotherInstance_ForgetsTheRefusal(t *testing.T
 			}
 		})
 	}
+}
+
+// Somebody corrects the ID of a resource: its Events do not wait for the ID from before.
+func TestOutbox_RefuseThenOfferForAnotherResource_IsSentAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := New(paced, nil)
+		wrong := observe.Event{Workload: shop, UID: "a", ResourceVersion: "1", ResourceID: 7}
+		right := wrong
+		right.ResourceID = 8
+		o.Offer(wrong)
+		item, _ := next(t, o)
+		o.Refuse(item, target.UnknownResource, errUnknown)
+		o.Offer(right)
+		if p := o.Progress(shop); p.Refusal != "" || p.Pending != 1 {
+			t.Errorf("the progress is %+v, want a pending report without a refusal", p)
+		}
+		if item, waited := next(t, o); item.Report != right || waited != 0 {
+			t.Errorf("%v is sent after %s, want %v at once", item.Report, waited, right)
+		}
+	})
 }

@@ -99,6 +99,11 @@ func (o *Outbox) AckRemoved(item Item, row MissingRow) {
 	o.gc(e)
 }
 
+// haveSameRows reports whether two reports are about the same instance and resource.
+func haveSameRows(x, y observe.Report) bool {
+	return x.Instance() == y.Instance() && resourceOf(x) == resourceOf(y)
+}
+
 // resourceOf returns the WorkloadResourceInstance that a report names; 0 if it names none.
 func resourceOf(r observe.Report) int64 {
 	switch r := r.(type) {
@@ -129,7 +134,7 @@ func (o *Outbox) Refuse(item Item, refusal target.Refusal, cause error) (first b
 	e := o.takeBack(item)
 	waits := e.retry.waits
 	o.answered(e, item)
-	if e.report != nil && e.report.Instance() != item.Report.Instance() { // the refusal is not about the report of now
+	if e.report != nil && !haveSameRows(e.report, item.Report) { // the refusal is not about the report of now
 		o.requeue(e)
 		return false
 	}

@@ -26,7 +26,7 @@ func TestMemory_ClientsWithoutCredential_OpenManyConnections(t *testing.T) {
 	const (
 		opened  = 5000 // before the first report
 		dialers = 32
-		reports = 50
+		reports = 20
 	)
 	a := newAPI(t, "sqlite:"+filepath.Join(t.TempDir(), "controlplane.db"))
 	a.start()
