@@ -112,27 +112,42 @@ func TestWorkloadPage_NotHealthySince_IsFirstTransitionFromHealthy(t *testing.T)
 	}
 }
 
-// A workload that has recovered has only the begin of its present status, in whatever order its Events arrive.
-func TestWorkloadPage_Recovered_HasNoNotHealthySince(t *testing.T) {
-	now := time.Now()
-	w := withStatus("web", status("Healthy", "", "", now, time.Minute))
-	ref := threeport.ObjectRef{Group: "control-plane.threeport.io", Version: "v1alpha1", Kind: "ThreeportWorkload", Name: "web", UID: "uid-of-web"}
-	for i, change := range []struct {
+// A workload that has recovered has only the begin of its present status, in whatever order its Events arrive. One that was never
+// Healthy has the begin of its first status.
+func TestWorkloadPage_NotHealthySince(t *testing.T) {
+	type change struct {
 		status  string
-		minutes time.Duration
-	}{{"Healthy", 1}, {"Down", 20}, {"Healthy", 40}, {"Unhealthy", 21}} {
-		w.Events = append(w.Events, threeport.EventReport{
-			UID: fmt.Sprint("change-", i), Involved: ref, Type: "Normal", Reason: "Workload" + change.status, Message: "the health has changed",
-			Time: now.Add(-change.minutes * time.Minute),
-		})
+		minutes time.Duration // ago
 	}
-	api, instances := startAPI(t, neverOffline, Fleet{Clusters: []Cluster{newClusterWith("north", w)}})
+	now := time.Now()
+	var cluster []Workload
+	for _, w := range []struct {
+		name, status string
+		changes      []change
+	}{
+		{"recovered", "Healthy", []change{{"Healthy", 1}, {"Down", 20}, {"Healthy", 40}, {"Unhealthy", 21}}},
+		{"never-healthy", "Unhealthy", []change{{"Unhealthy", 1}, {"Down", 2}, {"Unhealthy", 19}, {"Down", 20}}},
+	} {
+		row := withStatus(w.name, status(w.status, "", "", now, time.Minute))
+		ref := threeport.ObjectRef{Group: "control-plane.threeport.io", Version: "v1alpha1", Kind: "ThreeportWorkload", Name: w.name, UID: "uid-of-" + w.name}
+		for i, c := range w.changes {
+			row.Events = append(row.Events, threeport.EventReport{
+				UID: fmt.Sprint(w.name, "-change-", i), Involved: ref, Type: "Normal", Reason: "Workload" + c.status,
+				Message: "the health has changed", Time: now.Add(-c.minutes * time.Minute),
+			})
+		}
+		cluster = append(cluster, row)
+	}
+	api, instances := startAPI(t, neverOffline, Fleet{Clusters: []Cluster{newClusterWith("north", cluster...)}})
 	tab := openTab(t)
-	visit(t, tab, api.URL+pathOf(instances["web"]), workloadShown+" && document.querySelectorAll('.event').length === 4")
+	const fourEvents = workloadShown + " && document.querySelectorAll('.event').length === 4"
+	visit(t, tab, api.URL+pathOf(instances["recovered"]), fourEvents)
 	expectAll(t, tab, map[string]string{
 		"the status has its own duration": "/^Healthy for 1 min$/.test(document.querySelector('.status-word').innerText)",
 		"Since has one time":              "document.querySelectorAll('.facts [data-key=Since] time').length === 1",
 	})
+	visit(t, tab, api.URL+pathOf(instances["never-healthy"]), fourEvents)
+	until(t, tab, "/^Unhealthy · not Healthy for 20 min$/.test(document.querySelector('.status-word').innerText)")
 }
 
 // The pointer shows one exact time, and a button shows all. So times need not take the focus by Tab.

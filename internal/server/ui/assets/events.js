@@ -17,10 +17,11 @@ export function changeOf({ reason }) {
 }
 
 /**
- * notHealthySince is when a workload was last Healthy, by its Events, newest first. It is empty if the workload is Healthy, if the time
- * is unknown, or if it is the time of the last change. The Events of several ThreeportWorkloads are not compared.
+ * notHealthySince is when a workload was last Healthy, or its first status if it never was, by its Events, newest first. It is empty if
+ * the workload is Healthy, if the time is unknown, or if it is the time of the last change. The Events of several ThreeportWorkloads
+ * are not compared.
  */
-export function notHealthySince(items, status) {
+export function notHealthySince({ items, complete }, status) {
   if (status === 'Healthy') return '';
   const [latest, ...earlier] = items.filter(changeOf);
   if (!latest || changeOf(latest) !== status) return '';
@@ -30,7 +31,7 @@ export function notHealthySince(items, status) {
     if (changeOf(event) === 'Healthy') return began;
     began = event.time;
   }
-  return '';
+  return complete ? began : '';
 }
 
 /** Events dispatches `change` when its items or its state change. */

@@ -93,7 +93,7 @@ function notices({ silent, pending = 0, rejected = 0, dropped = 0 }) {
   if (!pending && !rejected && !dropped) return null;
   return h('ul', { class: 'notices', 'aria-label': 'Delivery' },
     pending > 0 && notice('pending', silent ? h('b', {}, `${many(pending, 'report was', 'reports were')} not delivered when the agent stopped reporting.`)
-      : [h('b', {}, `${many(pending, 'report is', 'reports are')} not delivered yet. `), 'This page may be a little out of date.']),
+      : [h('b', {}, `${many(pending, 'report is', 'reports are')} not delivered yet. `), 'This page lacks them. The condition Delivered of the ThreeportWorkload says why.']),
     rejected > 0 && notice('rejected', h('b', {}, `${many(rejected, 'report was', 'reports were')} rejected by the control plane. `), `${rejected === 1 ? 'Its content is' : 'Their contents are'} missing here. The agent’s log has the reason.`),
     dropped > 0 && notice('dropped', h('b', {}, `${many(dropped, 'Event was', 'Events were')} dropped`), ' by the agent because its memory limit was reached. The timeline shows where.'));
 }

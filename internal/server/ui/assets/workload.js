@@ -205,7 +205,7 @@ export class WorkloadPage {
 
   #drawVerdict() {
     const { detail: { workload }, events, top } = this.#shown;
-    patch(top, verdict(workload, notHealthySince(events.items, workload.status)));
+    patch(top, verdict(workload, notHealthySince(events, workload.status)));
   }
 
   #drawObjects() {
