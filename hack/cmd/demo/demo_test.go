@@ -110,7 +110,7 @@ func TestDemo_Once(t *testing.T) {
 		}
 		cause := ""
 		if w.status != "Healthy" {
-			cause = " +.+"
+			cause = `( +|\n  ).+` // beside it, or below
 		}
 		line := regexp.MustCompile(`(?m)^` + w.name + ` +` + typ + ` +` + w.status + ` +` + resources + ` +\d+/\d+` + cause + `$`)
 		if !line.MatchString(p.Output()) {
