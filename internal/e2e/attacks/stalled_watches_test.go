@@ -19,9 +19,10 @@ import (
 // has received other versions of all rows.
 func TestMemory_WatchesStallAtDifferentVersions(t *testing.T) {
 	const (
-		workloads = 900
-		groups    = 6  // of watches of a principal
-		watches   = 32 // of a group, the most of a connection
+		workloads   = 900
+		groups      = 3  // of watches of a principal
+		connections = 2  // of a group
+		watches     = 32 // of a connection, the most
 	)
 	databases.ForEach(t, func(t *testing.T, address string) {
 		t.Helper()
@@ -41,7 +42,9 @@ func TestMemory_WatchesStallAtDifferentVersions(t *testing.T) {
 		defer cancel()
 		for range groups {
 			for _, viewer := range []string{a.viewer, a.otherViewer, a.admin} {
-				a.openStalledWatches(viewer, watches)
+				for range connections {
+					a.openStalledWatches(viewer, watches)
+				}
 				for i := range set.Reports {
 					set.Reports[i].Version = threeport.ID(time.Now().UnixMicro())
 					set.Reports[i].Status.Cause = time.Now().String() + strings.Repeat("\U0001F600", 4000) // four bytes each
