@@ -202,6 +202,12 @@ func TestRules_Apply_RulesOfUser(t *testing.T) {
 			`{"apiVersion":"v1","kind":"Pod","spec":{"containers":[{"env":[{"name":"TOKEN","value":` + r + `},{"name":"TOKEN_URL","value":"http://x"}]}]}}`,
 		},
 		{
+			"a kept annotation with the name of a credential",
+			`- {group: "", kinds: [Service], annotation: example.com/token, action: keep}`,
+			`{"apiVersion":"v1","kind":"Service","metadata":{"annotations":{"example.com/token":"public"}}}`,
+			`{"apiVersion":"v1","kind":"Service","metadata":{"annotations":{"example.com/token":"public"}}}`,
+		},
+		{
 			"keep, for everything below a field",
 			`- {group: "", kinds: [ConfigMap], path: data, action: keep}`,
 			`{"apiVersion":"v1","kind":"ConfigMap","data":{"password":"no secret"}}`,
@@ -315,6 +321,7 @@ func TestRules_Document(t *testing.T) {
 
 func TestIsManifestCopy(t *testing.T) {
 	for annotation, want := range map[string]bool{
+		"example.com/token": false, "example.com/admin-password": false, // redacted, and not removed
 		"kubectl.kubernetes.io/last-applied-configuration": true, "kapp.k14s.io/original": true, "objectset.rio.cattle.io/applied": true,
 		"banzaicloud.com/last-applied": true, "kopf.zalando.org/last-handled-configuration": true, "example.com/last-handled-configuration": true,
 		"helm.sh/chart": false, "example.com/applied": false,

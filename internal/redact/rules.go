@@ -61,28 +61,33 @@ func (r *rule) selectsAnnotation(name string) bool {
 // objectKind is the group and the kind of an object.
 type objectKind struct{ group, kind string }
 
-var secret = objectKind{"", "Secret"}
+var (
+	//go:embed always.yaml
+	alwaysText []byte
+	//go:embed builtin.yaml
+	builtInText []byte
+)
 
-//go:embed builtin.yaml
-var builtInText []byte
-
-var builtIn = func() layer {
-	parsed, err := parseFiles([]reload.File{{Name: "builtin.yaml", Data: builtInText}})
-	if err != nil {
-		panic(err) // each test of the package would fail
+// always has the built-in rules that no rule of a user limits, and builtIn has all built-in rules.
+var always, builtIn = func() (always, all layer) {
+	parse := func(name string, text []byte) layer {
+		parsed, err := parseFiles([]reload.File{{Name: name, Data: text}})
+		if err != nil {
+			panic(err) // each test of the package would fail
+		}
+		return parsed
 	}
-	for _, r := range parsed.redact.rules {
-		isSecretData := r.annotation == nil && !r.universal() && r.covers(secret)
-		isManifestCopy := r.annotation != nil && r.universal()
-		r.always = isSecretData || isManifestCopy
+	always, others := parse("always.yaml", alwaysText), parse("builtin.yaml", builtInText)
+	for _, r := range always.redact.rules {
+		r.always = true
 	}
-	return parsed
+	return always, layer{others.keep, newRuleSet(slices.Concat(always.redact.rules, others.redact.rules))}
 }()
 
 // IsManifestCopy reports whether an annotation has a copy of its object's manifest. That of a Secret has its data. It does not
 // keep the text, which may be anything in an object.
 func IsManifestCopy(annotation string) bool {
-	return slices.ContainsFunc(builtIn.redact.annotations, func(r *rule) bool { return r.annotation.matches(annotation) })
+	return slices.ContainsFunc(always.redact.annotations, func(r *rule) bool { return r.annotation.matches(annotation) })
 }
 
 // builtInRules are the rules without those of a user.
