@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"testing"
 	"time"
 
@@ -23,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/threeport/threeport-agent/api/v1alpha1"
+	"github.com/threeport/threeport-agent/config/crd"
 	"github.com/threeport/threeport-agent/internal/testing/apiserver"
 )
 
@@ -79,16 +79,8 @@ func runMain(m *testing.M) (code int, err error) {
 
 // install applies the generated CRD and waits until it is served.
 func install(ctx context.Context) error {
-	files, err := filepath.Glob(filepath.Join("..", "..", "..", "config", "crd", "bases", "*.yaml"))
-	if err != nil || len(files) != 1 {
-		return fmt.Errorf("find the CRD: %d files: %w", len(files), err)
-	}
-	text, err := os.ReadFile(files[0])
-	if err != nil {
-		return err
-	}
-	crd := &unstructured.Unstructured{}
-	if err := yaml.Unmarshal(text, &crd.Object); err != nil {
+	definition := &unstructured.Unstructured{}
+	if err := yaml.Unmarshal(crd.Manifest, &definition.Object); err != nil {
 		return err
 	}
 	dyn, err := dynamic.NewForConfig(shared.api.Config())
@@ -96,7 +88,7 @@ func install(ctx context.Context) error {
 		return err
 	}
 	crds := dyn.Resource(schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"})
-	if _, err := crds.Create(ctx, crd, metav1.CreateOptions{}); err != nil {
+	if _, err := crds.Create(ctx, definition, metav1.CreateOptions{}); err != nil {
 		return err
 	}
 	workloads := dyn.Resource(v1alpha1.GroupVersion.WithResource("threeportworkloads"))

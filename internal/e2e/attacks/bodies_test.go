@@ -40,9 +40,11 @@ type attempt struct {
 	codes                        []int // that the API may answer; it may also cut the request off
 }
 
-// repeat sends a request on several connections for some seconds.
-func (a *api) repeat(clients int, during time.Duration, try attempt) {
+// repeat sends a request on several connections for a second, or as long as -measure says.
+func (a *api) repeat(clients int, try attempt) {
 	a.Helper()
+	during := max(time.Second, *measure)
+	quiet := a.latency(*measure)
 	end := time.Now().Add(during)
 	var all sync.WaitGroup
 	var mu sync.Mutex
@@ -56,6 +58,9 @@ func (a *api) repeat(clients int, during time.Duration, try attempt) {
 				mu.Unlock()
 			}
 		})
+	}
+	if attacked := a.latency(*measure); *measure > 0 {
+		a.Logf("%s: the 99th percentile of an honest agent's reports: %s, and %s during the attack", try.reason, quiet, attacked)
 	}
 	all.Wait()
 	a.Logf("%s: answers by code %v", try.reason, answers)
@@ -130,7 +135,7 @@ func TestMemory_AgentSendsLargeBodies(t *testing.T) {
 				[]int{400, busy},
 			},
 		} {
-			a.repeat(8, time.Second, try)
+			a.repeat(8, try)
 		}
 		a.expectAlive()
 	})

@@ -39,7 +39,7 @@ func TestMemory_ViewersReadLongStoredTexts(t *testing.T) {
 			{"a list by message", a.viewer, http.MethodGet, "/v0/workload-events?message=x", nothing, []int{200, 429, 503}},
 			{"an Event", a.viewer, http.MethodGet, "/v0/workload-events/1", nothing, []int{200, 429, 503}},
 		} {
-			a.repeat(8, time.Second, try)
+			a.repeat(8, try)
 		}
 		a.expectAlive()
 	})

@@ -157,11 +157,19 @@ func Eval[T any](t *Tab, expression string) (T, error) {
 func (t *Tab) Until(condition string) error {
 	ctx, cancel := context.WithTimeout(t.ctx, waitTimeout)
 	defer cancel()
-	// A poll inside the page would end with a navigation.
+	// The page polls for a second, because a request for each try would take both programs most of their time. A navigation ends
+	// that with an error.
+	poll := `(async () => {
+		for (let tries = 0; tries < 50; tries++) {
+			try { if (` + condition + `) return true; } catch {}
+			await new Promise((resolve) => setTimeout(resolve, 20));
+		}
+		return false;
+	})()`
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
 	for {
-		holds, err := chromedp.Run(ctx, chromedp.Evaluate[bool]("(() => { try { return Boolean("+condition+"); } catch { return false; } })()"))
+		holds, err := chromedp.Run(ctx, chromedp.Evaluate[bool](poll, chromedp.EvalAwaitPromise))
 		if err == nil && holds {
 			return nil
 		}

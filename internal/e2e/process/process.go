@@ -11,42 +11,12 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
 	"syscall"
 	"time"
 )
-
-// Build compiles a command of the project, such as "./cmd/agent", into a folder with an absolute path, and returns the path
-// of the binary. The flags are flags of go build, such as "-race".
-func Build(ctx context.Context, root, command, dir string, flags ...string) (string, error) {
-	if err := os.MkdirAll(dir, 0o750); err != nil {
-		return "", fmt.Errorf("build %s: %w", command, err)
-	}
-	out := filepath.Join(dir, filepath.Base(command))
-	// Without debug information, a binary is linked in two thirds of the time.
-	args := append([]string{"build", "-o", out, "-buildvcs=false", "-ldflags=-s -w"}, likeMake(flags)...)
-	cmd := exec.CommandContext(ctx, "go", append(args, command)...) //nolint:gosec // the project's own commands
-	cmd.Dir = root
-	// An interrupted build may leave its work folder behind, so it is in the folder of the binary.
-	cmd.Env = append(os.Environ(), "GOTMPDIR="+dir)
-	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
-	cmd.WaitDelay = 10 * time.Second
-	if text, err := cmd.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("build %s: %w\n%s", command, err, text)
-	}
-	return out, nil
-}
-
-// likeMake adds the flags of the Makefile, so that both share the build cache.
-func likeMake(flags []string) []string {
-	if slices.Contains(flags, "-race") {
-		return append(flags, "-gcflags=modernc.org/...=-race=false")
-	}
-	return append(flags, "-trimpath")
-}
 
 // Process is a running program. It records its output.
 type Process struct {

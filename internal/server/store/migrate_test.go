@@ -2,8 +2,8 @@ package store
 
 import (
 	"database/sql"
+	_ "embed"
 	"fmt"
-	"os"
 	"path/filepath"
 	"reflect"
 	"slices"
@@ -15,20 +15,19 @@ import (
 	"github.com/threeport/threeport-agent/internal/testing/databases"
 )
 
+//go:embed testdata/unversioned.sql
+var unversionedDump string
+
 // unversioned creates a file with the schema from before versions, runs statements on it, and reads its rows by table.
 func unversioned(t *testing.T, statements ...string) (address string, rows map[string][]Row) {
 	t.Helper()
-	dump, err := os.ReadFile("testdata/unversioned.sql")
-	if err != nil {
-		t.Fatal(err)
-	}
 	file := filepath.Join(t.TempDir(), "rows.db")
 	db, err := sql.Open("sqlite", file)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer db.Close() //nolint:errcheck // everything is written
-	for _, statement := range append([]string{string(dump)}, statements...) {
+	for _, statement := range append([]string{unversionedDump}, statements...) {
 		if _, err := db.ExecContext(t.Context(), statement); err != nil {
 			t.Fatal(err)
 		}

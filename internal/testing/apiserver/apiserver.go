@@ -12,15 +12,16 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"sync"
 
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// program is the package of the process, in the module that is in folder module.
+// program is the package of the process, in the folder of the module internal/e2e.
 const (
-	module  = "internal/e2e"
+	folder  = "internal/e2e"
 	program = "./cluster/apiserver"
 )
 
@@ -55,8 +56,7 @@ func Start() (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	cmd := exec.Command("go", "run", program) //nolint:noctx // Stop ends it
-	cmd.Dir = filepath.Join(root, module)
+	cmd := exec.Command("go", "-C", filepath.Join(root, folder), "run", program) //nolint:gosec,noctx // the project's own; Stop ends it
 	cmd.Stderr = os.Stderr
 	stdin, err := cmd.StdinPipe()
 	if err != nil {
@@ -144,20 +144,12 @@ func load(a answer) (kubeconfig string, config *rest.Config, err error) {
 	return a.Kubeconfig, config, nil
 }
 
-// sourceTree returns the folder above the working directory that has the module internal/e2e.
+// sourceTree returns the folder of the module threeport-agent. It asks the go command, because Go does not reuse the result of
+// a test in another checkout if the test itself reads the working directory.
 func sourceTree() (string, error) {
-	dir, err := os.Getwd()
+	out, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", "github.com/threeport/threeport-agent").Output() //nolint:noctx // immediate
 	if err != nil {
-		return "", err
+		return "", fmt.Errorf("find the source tree of threeport-agent: %w", err)
 	}
-	for {
-		if _, err := os.Stat(filepath.Join(dir, module, "go.mod")); err == nil {
-			return dir, nil
-		}
-		parent := filepath.Dir(dir)
-		if parent == dir {
-			return "", errors.New("the working directory is not in the source tree of threeport-agent")
-		}
-		dir = parent
-	}
+	return strings.TrimSpace(string(out)), nil
 }
