@@ -149,8 +149,12 @@ unit: cluster-binaries ## Run the tests of each package, with a real API server 
 	$(GO) test $(RACE) -timeout 30m -p $(UNIT_AT_ONCE) -parallel 8 $(UNIT_TESTS)
 
 .PHONY: test-e2e
-test-e2e: cluster-binaries ## Run the agent as a process on whole control planes, and attack the API: 6 min
-	$(E2E_TEST) -timeout 60m -p 2 -parallel 4 . ./attacks ./kstatus ./openapi ./oracle ./scenario/... ./upstream
+test-e2e: cluster-binaries ## Run the agent as a process on whole control planes, and attack the API: 5 min
+	$(E2E_TEST) -short -timeout 60m -p 2 -parallel 4 . ./attacks ./kstatus ./openapi ./oracle ./scenario/... ./upstream
+
+.PHONY: test-attacks
+test-attacks: ## Run all attacks on the API on both databases: 6 min
+	$(E2E_TEST) -timeout 60m ./attacks
 
 .PHONY: test-tools
 test-tools: cluster-binaries ## Run the tests of the tools in hack/ and of test support: 2 min

@@ -58,6 +58,17 @@ func run(m *testing.M) int {
 	return databases.Main(m).Run()
 }
 
+// onDatabases runs an attack on the memory of the API, on each database. With -short it uses SQLite only: the code that holds the
+// memory is the same on both.
+func onDatabases(t *testing.T, attack func(t *testing.T, address string)) {
+	t.Helper()
+	if testing.Short() {
+		databases.OnSQLite(t, attack)
+		return
+	}
+	databases.ForEach(t, attack)
+}
+
 // maxResident bounds the resident memory of the API under each attack, in bytes. The limit in config/controlplane is 512 MiB.
 const maxResident = 300 << 20
 

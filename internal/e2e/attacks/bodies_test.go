@@ -9,8 +9,6 @@ import (
 	"sync"
 	"testing"
 	"time"
-
-	"github.com/threeport/threeport-agent/internal/testing/databases"
 )
 
 // text is a body of about size bytes that repeats a piece. No copy of it is in memory.
@@ -73,7 +71,7 @@ func (a *api) repeat(clients int, try attempt) {
 
 // An agent sends bodies that are as large as it may, or larger, for rows of its own and of others.
 func TestMemory_AgentSendsLargeBodies(t *testing.T) {
-	databases.ForEach(t, func(t *testing.T, address string) {
+	onDatabases(t, func(t *testing.T, address string) {
 		t.Helper()
 		a := newAPI(t, address)
 		a.start()

@@ -8,8 +8,6 @@ import (
 	"sync"
 	"testing"
 	"time"
-
-	"github.com/threeport/threeport-agent/internal/testing/databases"
 )
 
 // maxDefinitionDelay bounds the delay of another cluster's definition. One hostile definition took 100 s.
@@ -25,7 +23,7 @@ func TestMemory_AgentNestsObjectsInDefinition(t *testing.T) {
 	hostile := `{"RuntimeDefinition":` + strings.Repeat(`{"kind":"Secret","apiVersion":"v1","metadata":{"annotations":{"a":"b"}},"a":`, depth) +
 		"{" + strings.TrimSuffix(inner.String(), ",") + strings.Repeat("}", depth+2)
 	usual := `{"RuntimeDefinition":{"kind":"ConfigMap","apiVersion":"v1","data":{"a":"` + strings.Repeat("x", 70_000) + `"}}}`
-	databases.ForEach(t, func(t *testing.T, address string) {
+	onDatabases(t, func(t *testing.T, address string) {
 		t.Helper()
 		a := newAPI(t, address)
 		a.start()

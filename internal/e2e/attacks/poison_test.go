@@ -7,13 +7,11 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/threeport/threeport-agent/internal/testing/databases"
 )
 
 // Long texts that were stored, by an earlier version or by an agent, are read by viewers.
 func TestMemory_ViewersReadLongStoredTexts(t *testing.T) {
-	databases.ForEach(t, func(t *testing.T, address string) {
+	onDatabases(t, func(t *testing.T, address string) {
 		t.Helper()
 		a := newAPI(t, address)
 		insert := func(first, n, size int) {
@@ -47,7 +45,7 @@ func TestMemory_ViewersReadLongStoredTexts(t *testing.T) {
 
 // Viewers request the largest answers on many connections, and do not read them.
 func TestMemory_ViewersDoNotReadAnswers(t *testing.T) {
-	databases.ForEach(t, func(t *testing.T, address string) {
+	onDatabases(t, func(t *testing.T, address string) {
 		t.Helper()
 		a := newAPI(t, address)
 		longText := func(piece string, size int) string {

@@ -8,8 +8,6 @@ import (
 	"sync"
 	"testing"
 	"time"
-
-	"github.com/threeport/threeport-agent/internal/testing/databases"
 )
 
 // maxDelay bounds the delay of requests by others during searches. A report took 16 s, and a viewer's list more than 12 s.
@@ -19,7 +17,7 @@ const maxDelay = 5 * time.Second
 func TestSearches_OtherRequestsAreNotDelayed(t *testing.T) {
 	const longest = 64 // of a text to search for
 	nearMatch := strings.Repeat("a", longest-1) + "b"
-	databases.ForEach(t, func(t *testing.T, address string) {
+	onDatabases(t, func(t *testing.T, address string) {
 		t.Helper()
 		a := newAPI(t, address)
 		text := fmt.Sprintf("repeat('a', %d)", 64<<10)

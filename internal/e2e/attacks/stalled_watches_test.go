@@ -11,7 +11,6 @@ import (
 	"golang.org/x/net/http2/hpack"
 
 	"github.com/threeport/threeport-agent/internal/server/store"
-	"github.com/threeport/threeport-agent/internal/testing/databases"
 	"github.com/threeport/threeport-agent/internal/threeport"
 )
 
@@ -24,7 +23,7 @@ func TestMemory_WatchesStallAtDifferentVersions(t *testing.T) {
 		connections = 2  // of a group
 		watches     = 32 // of a connection, the most
 	)
-	databases.ForEach(t, func(t *testing.T, address string) {
+	onDatabases(t, func(t *testing.T, address string) {
 		t.Helper()
 		a := newAPI(t, address)
 		s, err := store.Open(t.Context(), store.Config{Address: address})

@@ -19,7 +19,6 @@ import (
 	"golang.org/x/net/http2/hpack"
 
 	"github.com/threeport/threeport-agent/internal/server/store"
-	"github.com/threeport/threeport-agent/internal/testing/databases"
 	"github.com/threeport/threeport-agent/internal/threeport"
 )
 
@@ -30,7 +29,7 @@ func TestMemory_WatchesReceiveLongCauses(t *testing.T) {
 		watches   = 20
 		sets      = 3
 	)
-	databases.ForEach(t, func(t *testing.T, address string) {
+	onDatabases(t, func(t *testing.T, address string) {
 		t.Helper()
 		a := newAPI(t, address)
 		s, err := store.Open(t.Context(), store.Config{Address: address})
@@ -82,7 +81,7 @@ func TestMemory_WatchesReceiveLongCauses(t *testing.T) {
 
 // Viewers resume watches on HTTP/2 connections, and give the server no window for the changes.
 func TestMemory_ResumedWatchesAreNotRead(t *testing.T) {
-	databases.ForEach(t, func(t *testing.T, address string) {
+	onDatabases(t, func(t *testing.T, address string) {
 		t.Helper()
 		a := newAPI(t, address)
 		now := time.Now()

@@ -61,13 +61,24 @@ func ForEach(t *testing.T, test func(t *testing.T, address string)) {
 // the time of a short test. All calls in a process must have the same prepare.
 func ForEachPrepared(t *testing.T, prepare func(address string) error, test func(t *testing.T, address string)) {
 	t.Helper()
-	t.Run("sqlite", func(t *testing.T) {
-		t.Helper()
-		test(t, sqliteFile(t, prepare))
-	})
+	onSQLite(t, prepare, test)
 	onPostgres(t, func(t *testing.T) {
 		t.Helper()
 		test(t, database(t, prepare))
+	})
+}
+
+// OnSQLite runs a test on an empty SQLite database.
+func OnSQLite(t *testing.T, test func(t *testing.T, address string)) {
+	t.Helper()
+	onSQLite(t, nil, test)
+}
+
+func onSQLite(t *testing.T, prepare func(address string) error, test func(t *testing.T, address string)) {
+	t.Helper()
+	t.Run("sqlite", func(t *testing.T) {
+		t.Helper()
+		test(t, sqliteFile(t, prepare))
 	})
 }
 

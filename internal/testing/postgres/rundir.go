@@ -14,10 +14,21 @@ const (
 	lockName = "lock"
 )
 
+// memory is the folder of files in memory on Linux. Creating a database makes some 300 files.
+const memory = "/dev/shm"
+
+// parentOf returns the folder for the directory of a server.
+func parentOf(options Options) string {
+	if info, err := os.Stat(memory); options.NoSync && err == nil && info.IsDir() {
+		return memory
+	}
+	return os.TempDir()
+}
+
 // newDir creates a directory that is ours while the lock is open, and removes those of killed processes.
-func newDir() (dir string, lock *os.File, err error) {
-	removeStaleDirs(os.TempDir())
-	if dir, err = os.MkdirTemp("", dirPrefix); err != nil {
+func newDir(parent string) (dir string, lock *os.File, err error) {
+	removeStaleDirs(parent)
+	if dir, err = os.MkdirTemp(parent, dirPrefix); err != nil {
 		return "", nil, fmt.Errorf("create directory of PostgreSQL: %w", err)
 	}
 	lock, err = os.OpenFile(filepath.Join(dir, lockName), os.O_CREATE|os.O_RDWR, 0o600) //nolint:gosec // in the directory just made

@@ -49,7 +49,7 @@ func Start(ctx context.Context, options Options) (_ *Server, err error) {
 	if err != nil {
 		return nil, err
 	}
-	dir, lock, err := newDir()
+	dir, lock, err := newDir(parentOf(options))
 	if err != nil {
 		return nil, err
 	}
