@@ -89,7 +89,7 @@ func New(ctx context.Context, config Config, log *slog.Logger) (s *Server, err e
 // versions did.
 func (s *Server) warnReadableDatabase() {
 	file, isFile := strings.CutPrefix(s.config.Database, "sqlite:")
-	if !isFile {
+	if !isFile || file == ":memory:" {
 		return
 	}
 	if info, err := os.Stat(file); err == nil && info.Mode().Perm()&0o007 != 0 {

@@ -16,8 +16,7 @@ import (
 	"github.com/jackc/pgx/v5/stdlib"
 )
 
-// checkParentFolder checks that the file's directory exists, since SQLite's own error is unclear. file is empty for a
-// database in memory.
+// checkParentFolder checks that the file's directory exists, since SQLite's own error is unclear.
 func checkParentFolder(file string) error {
 	folder := filepath.Dir(file)
 	if at, err := os.Stat(folder); errors.Is(err, fs.ErrNotExist) || err == nil && !at.IsDir() {
@@ -65,6 +64,9 @@ func (db *database) connectFile(file string) error {
 		return pool, nil
 	}
 	if file != "" {
+		if err := checkParentFolder(file); err != nil {
+			return fmt.Errorf("open database %q: %w", db.config.name(), err)
+		}
 		createPrivate(file)
 	}
 	var err error

@@ -38,10 +38,6 @@ func openDatabase(ctx context.Context, config Config) (*database, error) {
 	}
 	db := &database{config: config, dialect: d, committed: func() {}}
 	if d == sqliteDialect {
-		err = checkParentFolder(file)
-		if err != nil {
-			return nil, fmt.Errorf("open database %q: %w", config.name(), err)
-		}
 		err = db.connectFile(file)
 	} else {
 		err = db.connectPostgres()
