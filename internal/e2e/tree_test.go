@@ -33,6 +33,7 @@ func TestTree_RolloutAndDeletion_OnlyDeletedObjectIsDeleted(t *testing.T) {
 	w := newWorld(t)
 	d := w.Deploy("web", deployment("web", 2), "{apiVersion: v1, kind: ConfigMap, metadata: {name: conf}}")
 	w.ExpectStatus(d, "Healthy")
+	w.ExpectOperation(d, 1, threeport.OperationAdded) // a deletion before it would replace its report
 	replicaSets := w.Object("{apiVersion: apps/v1, kind: ReplicaSet, metadata: {name: any}}")
 	resource, err := w.Upstream.Resource(replicaSets)
 	w.Must(err)
