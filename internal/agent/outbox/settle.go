@@ -139,7 +139,7 @@ func (o *Outbox) Refuse(item Item, refusal target.Refusal, cause error) (first b
 		return false
 	}
 	e.retry.waits = waits
-	if a := o.accounts[item.Report.Instance()]; a != nil && a.forgets { // the workload is gone, and its reports with it
+	if a := o.accounts[item.Report.Instance()]; a != nil && a.forgets || observe.EndsWatch(item.Report) { // the workload is gone, and its reports with it
 		e.forgets = true
 		o.conclude(e, item)
 		o.gc(e)
