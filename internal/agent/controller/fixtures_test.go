@@ -38,7 +38,7 @@ type fakeReporter struct {
 	labelled             target.Count            // pods that belong to no resource
 	transitions          []target.HealthTransition
 	blockDeletionChecks  bool
-	ended                []string // the instances that are not watched any more, and why
+	ended                []string // the instances that are no longer watched, and why
 }
 
 func (f *fakeReporter) set(change func(*fakeReporter)) {
@@ -288,11 +288,11 @@ func (w *world) reconcile(name string) ctrl.Result {
 	return result
 }
 
-// expectEnded fails the test unless these instances are reported as not watched any more.
+// expectEnded fails the test unless these instances are reported as no longer watched.
 func (w *world) expectEnded(want ...string) {
 	w.Helper()
 	if !slices.Equal(w.reporter.ended, want) {
-		w.Errorf("not watched any more are %q, want %q", w.reporter.ended, want)
+		w.Errorf("no longer watched are %q, want %q", w.reporter.ended, want)
 	}
 }
 

@@ -37,7 +37,7 @@ type Reporter interface {
 	DeletionsObserved(ctx context.Context, workload string) (bool, error)
 	// RecordTransition reports the latest transition of a workload's health. A repeated transition has no effect.
 	RecordTransition(workload string, transition target.HealthTransition)
-	// EndWatch reports that an instance is not watched any more, because its last workload no longer declares it.
+	// EndWatch reports that an instance is no longer watched, because its last workload no longer declares it.
 	EndWatch(workload string, instance target.Instance, cause string)
 }
 
@@ -220,7 +220,7 @@ func (r *Reconciler) forget(name string) {
 	delete(r.deleted, name)
 }
 
-// endUnusedInstance reports that the former instance of a workload is not watched any more, unless another workload declares it, and
+// endUnusedInstance reports that the former instance of a workload is no longer watched, unless another workload declares it, and
 // drops its counts.
 func (r *Reconciler) endUnusedInstance(before target.Workload, why string) {
 	if len(r.targets.WorkloadNamesOf(before.Instance)) > 0 {

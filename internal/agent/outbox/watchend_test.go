@@ -118,7 +118,7 @@ func TestOutbox_EndUndeclared(t *testing.T) {
 		gone.Ack(item, Receipt{})
 	}
 	if !sent[event("a", "1")] || !sent[observe.NewWatchEnd(shop, "gone", time.Unix(2, 0))] {
-		t.Errorf("sent are %v, want the Event and the end of the watch", sent)
+		t.Errorf("it sent %v, want the Event and the end of the watch", sent)
 	}
 	expectNothing(t, gone)
 	if len(gone.accounts) > 0 {

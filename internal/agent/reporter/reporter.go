@@ -216,7 +216,7 @@ func (r *Reporter) Health(workload string) (status, reason, message string) {
 	return r.assessor.Health(workload)
 }
 
-// EndWatch reports that an instance is not watched any more, because its last workload no longer declares it.
+// EndWatch reports that an instance is no longer watched, because its last workload no longer declares it.
 func (r *Reporter) EndWatch(workload string, instance target.Instance, cause string) {
 	r.statuses.endWatch(workload, observe.NewWatchEnd(instance, cause, r.config.now()))
 }
