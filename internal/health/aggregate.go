@@ -46,15 +46,27 @@ func Workload(resources []ResourceVerdict, unchecked ...ResourceVerdict) Verdict
 	return worst
 }
 
-// indexOfWorst returns the index of the worst resource except one, the first of equals; -1 if there is none.
+// indexOfWorst returns the index of the worst resource except one, the first of equals; -1 if there is none. A Service without ready
+// endpoints comes after others of its status, which may be the cause of that.
 func indexOfWorst(resources []ResourceVerdict, except int) int {
 	worst := -1
 	for i, r := range resources {
-		if i != except && (worst < 0 || worse(Worst(r.Verdict).Status, Worst(resources[worst].Verdict).Status)) {
+		if i == except {
+			continue
+		}
+		status, before := Worst(r.Verdict).Status, Status("")
+		if worst >= 0 {
+			before = Worst(resources[worst].Verdict).Status
+		}
+		if worst < 0 || worse(status, before) || status == before && resources[worst].lacksEndpoints() && !r.lacksEndpoints() {
 			worst = i
 		}
 	}
 	return worst
+}
+
+func (r ResourceVerdict) lacksEndpoints() bool {
+	return r.Reason == noEndpoints || r.Reason == noReadyEndpoints
 }
 
 // otherFaults names the worst of the resources that are not Healthy, and counts the others. It leaves out one resource.

@@ -8,8 +8,11 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// noEndpoints is the reason of an empty EndpointSlice.
-const noEndpoints = "NoEndpoints"
+// The reasons of an EndpointSlice that is empty, and of one without a ready endpoint.
+const (
+	noEndpoints      = "NoEndpoints"
+	noReadyEndpoints = "NoReadyEndpoints"
+)
 
 // PodLabels has the labels of the Pods that a Service selects, or that a workload creates. The zero value is that of an object
 // without either.

@@ -35,6 +35,7 @@ func TestWorkload(t *testing.T) {
 	zero, nowhere := resource("Deployment", "web", zeroVerdict), resource("DaemonSet", "agent", Verdict{Healthy, NoNodeSelected, "agent selects no node"})
 	job, api := resource("Job", "init", Verdict{Reconciling, "Starting", "it starts"}), resource("Deployment", "api", Verdict{Unhealthy, "Slow", "it is slow"})
 	unchecked := resource("Secret", "key", Verdict{Unknown, NotChecked, "it may not be read"})
+	unserved := resource("Service", "web", Verdict{Down, noReadyEndpoints, "no ready endpoints"})
 	labelled := resource("", "", Verdict{Reconciling, "Starting", "it starts"})
 	for _, tt := range []struct {
 		reason    string
@@ -63,6 +64,11 @@ func TestWorkload(t *testing.T) {
 			reason: "four are not healthy", resources: []ResourceVerdict{web, web, job, healthy, api},
 			want: Verdict{Down, "Crash", "it crashes; Deployment web and 2 others are not Healthy"},
 		},
+		{
+			reason: "a Service without endpoints follows from another fault", resources: []ResourceVerdict{unserved, web},
+			want: Verdict{Down, down.Reason, down.Message + "; Service web is not Healthy"},
+		},
+		{reason: "a Service without endpoints is the only fault", resources: []ResourceVerdict{healthy, unserved}, want: unserved.Verdict},
 		{
 			reason: "one is known by its label only", resources: []ResourceVerdict{web, labelled},
 			want: Verdict{Down, "Crash", "it crashes; an object with the label of the workload is not Healthy"},

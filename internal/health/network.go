@@ -117,7 +117,7 @@ func endpointSlice(s *fields, ctx Context) Assessment {
 	if len(endpoints) == 0 {
 		return pending(ctx, since, startup, Down, noEndpoints, "no endpoints: no pod receives traffic")
 	}
-	return pending(ctx, since, startup, Down, "NoReadyEndpoints", "no ready endpoints: no pod receives traffic")
+	return pending(ctx, since, startup, Down, noReadyEndpoints, "no ready endpoints: no pod receives traffic")
 }
 
 // byConditionsAlone returns a rule for kinds whose conditions all have to be True.

@@ -38,8 +38,8 @@ func Object(kind schema.GroupKind, obj runtime.Object, ctx Context) Assessment {
 	}
 	subject := strings.TrimSpace(kind.Kind + " " + o.GetName())
 	var a Assessment
-	if u, ok := obj.(*unstructured.Unstructured); ok {
-		a = assessUnstructured(kind, u, ctx)
+	if u, ok := obj.(runtime.Unstructured); ok {
+		a = assessUnstructured(kind, &unstructured.Unstructured{Object: u.UnstructuredContent()}, ctx)
 	} else {
 		a = assessMetadata(kind, subject, o, ctx)
 	}

@@ -110,7 +110,7 @@ func (c *needCollector) addListed(wl *v1alpha1.ThreeportWorkload) (leftOut int, 
 		reason := fmt.Sprintf("ThreeportWorkload %s lists %s", wl.Name, subject(r.Kind, needed.namespace, r.Name))
 		c.add(needed, true, reason)
 		if kind == serviceKind {
-			c.add(access{endpointSlicesResource, needed.namespace}, false, reason)
+			c.add(access{endpointSlicesResource, needed.namespace}, true, reason)
 		}
 	}
 	for namespace := range namespaces {

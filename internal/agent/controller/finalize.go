@@ -43,7 +43,9 @@ func (r *Reconciler) finalize(ctx context.Context, wl *v1alpha1.ThreeportWorkloa
 		return ctrl.Result{}, fmt.Errorf("remove finalizer of ThreeportWorkload %s: %w", wl.Name, err)
 	}
 	r.forget(wl.Name)
-	r.forgetUnusedInstance(instanceOf(wl)) // The spec may have changed since the workload was tracked.
+	if instance := instanceOf(wl); len(r.targets.WorkloadNamesOf(instance)) == 0 {
+		r.delivery.ForgetInstance(instance) // The spec may have changed since the workload was tracked.
+	}
 	ctrl.LoggerFrom(ctx).Info("Released workload", "instance", instanceOf(wl).String())
 	return ctrl.Result{}, nil
 }

@@ -2,6 +2,7 @@ package controller
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -37,6 +38,7 @@ type fakeReporter struct {
 	labelled             target.Count            // pods that belong to no resource
 	transitions          []target.HealthTransition
 	blockDeletionChecks  bool
+	ended                []string // the instances that are no longer watched, and why
 }
 
 func (f *fakeReporter) set(change func(*fakeReporter)) {
@@ -80,6 +82,12 @@ func (f *fakeReporter) RecordTransition(_ string, transition target.HealthTransi
 	f.transitions = append(f.transitions, transition)
 }
 
+func (f *fakeReporter) EndWatch(_ string, instance target.Instance, cause string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.ended = append(f.ended, fmt.Sprintf("%s: %s", instance, cause))
+}
+
 func (f *fakeReporter) DeletionsObserved(ctx context.Context, _ string) (bool, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -98,6 +106,7 @@ type fakeDelivery struct {
 	forgot     []target.Instance
 	retried    []target.Instance
 	declared   []target.Instance
+	isDeclared []func(target.Instance) bool // of the calls of EndUndeclared
 	durableErr error
 	notSynced  bool
 }
@@ -126,6 +135,12 @@ func (f *fakeDelivery) ForgetInstance(i target.Instance) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.forgot = append(f.forgot, i)
+}
+
+func (f *fakeDelivery) EndUndeclared(declared func(target.Instance) bool, _ string, _ time.Time) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.isDeclared = append(f.isDeclared, declared)
 }
 
 func (f *fakeDelivery) RetryRejected(i target.Instance) {
@@ -271,6 +286,14 @@ func (w *world) reconcile(name string) ctrl.Result {
 		return err
 	}))
 	return result
+}
+
+// expectEnded fails the test unless these instances are reported as no longer watched.
+func (w *world) expectEnded(want ...string) {
+	w.Helper()
+	if !slices.Equal(w.reporter.ended, want) {
+		w.Errorf("no longer watched are %q, want %q", w.reporter.ended, want)
+	}
 }
 
 // expectEmpty fails the test if the reconciler still has state of a workload.

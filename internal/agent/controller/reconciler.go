@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
@@ -36,6 +37,8 @@ type Reporter interface {
 	DeletionsObserved(ctx context.Context, workload string) (bool, error)
 	// RecordTransition reports the latest transition of a workload's health. A repeated transition has no effect.
 	RecordTransition(workload string, transition target.HealthTransition)
+	// EndWatch reports that an instance is no longer watched, because its last workload no longer declares it.
+	EndWatch(workload string, instance target.Instance, cause string)
 }
 
 // Delivery sends reports to the control plane. *outbox.Outbox is one.
@@ -45,6 +48,8 @@ type Delivery interface {
 	Declare(target.Instance)
 	// ForgetInstance drops the counts of an instance.
 	ForgetInstance(target.Instance)
+	// EndUndeclared reports that the instances of an earlier process that are not declared any more are not watched.
+	EndUndeclared(declared func(target.Instance) bool, cause string, at time.Time)
 	// RetryRejected sends the rejected reports of an instance again.
 	RetryRejected(target.Instance)
 }
@@ -76,6 +81,9 @@ type Reconciler struct {
 	createEvent     func(context.Context, *eventsv1.Event) error
 	forbiddenEvents sync.Once // for the log
 	now             func() time.Time
+
+	starting sync.Mutex
+	started  bool // endUndeclared is done
 
 	mu sync.Mutex
 	// lastReconcile is when a reconcile last succeeded; at first, when the reconciler was made.
@@ -122,6 +130,9 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		r.queue = queue
 		return nil
 	})
+	if err := mgr.Add(manager.RunnableFunc(r.endUndeclared)); err != nil { // also if there is no workload to reconcile
+		return fmt.Errorf("add the start of the controller: %w", err)
+	}
 	return ctrl.NewControllerManagedBy(mgr).
 		For(&v1alpha1.ThreeportWorkload{}, builder.WithPredicates(predicate.Or(
 			predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}))).
@@ -151,6 +162,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 }
 
 func (r *Reconciler) reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	if err := r.endUndeclared(ctx); err != nil {
+		return ctrl.Result{}, err
+	}
 	var wl v1alpha1.ThreeportWorkload
 	if err := r.client.Get(ctx, req.NamespacedName, &wl); err != nil {
 		if !apierrors.IsNotFound(err) {
@@ -184,7 +198,7 @@ func (r *Reconciler) declare(ctx context.Context, wl *v1alpha1.ThreeportWorkload
 		return
 	}
 	if tracked && before.Instance != instance {
-		r.forgetUnusedInstance(before.Instance)
+		r.endUnusedInstance(before, "names another instance")
 	}
 	r.wake(besideBefore)
 	r.wake(r.targets.WorkloadsBeside(wl.Name))
@@ -197,7 +211,7 @@ func (r *Reconciler) forget(name string) {
 	beside := r.targets.WorkloadsBeside(name)
 	r.targets.Forget(name)
 	if tracked {
-		r.forgetUnusedInstance(before.Instance)
+		r.endUnusedInstance(before, "was deleted")
 		r.wake(beside)
 	}
 	r.mu.Lock()
@@ -206,11 +220,36 @@ func (r *Reconciler) forget(name string) {
 	delete(r.deleted, name)
 }
 
-// forgetUnusedInstance drops the counts of an instance without workloads.
-func (r *Reconciler) forgetUnusedInstance(instance target.Instance) {
-	if len(r.targets.WorkloadNamesOf(instance)) == 0 {
-		r.delivery.ForgetInstance(instance)
+// endUnusedInstance reports that the former instance of a workload is no longer watched, unless another workload declares it, and
+// drops its counts.
+func (r *Reconciler) endUnusedInstance(before target.Workload, why string) {
+	if len(r.targets.WorkloadNamesOf(before.Instance)) > 0 {
+		return
 	}
+	r.reporter.EndWatch(before.Name, before.Instance, "ThreeportWorkload "+before.Name+" "+why)
+	r.delivery.ForgetInstance(before.Instance)
+}
+
+// endUndeclared ends the instances that an earlier process reported and that are not declared any more. It does so once, before a
+// workload is declared, so that no later status of an instance is replaced.
+func (r *Reconciler) endUndeclared(ctx context.Context) error {
+	r.starting.Lock()
+	defer r.starting.Unlock()
+	if r.started {
+		return nil
+	}
+	var list v1alpha1.ThreeportWorkloadList
+	if err := r.client.List(ctx, &list); err != nil {
+		return fmt.Errorf("list ThreeportWorkloads: %w", err)
+	}
+	declared := map[target.Instance]bool{}
+	for i := range list.Items {
+		declared[instanceOf(&list.Items[i])] = true
+	}
+	isDeclared := func(instance target.Instance) bool { return declared[instance] }
+	r.delivery.EndUndeclared(isDeclared, "its ThreeportWorkload was deleted while the agent did not run", r.now())
+	r.started = true
+	return nil
 }
 
 // wake schedules updates of other workloads, because their statuses name the one that changed.

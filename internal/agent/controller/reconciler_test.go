@@ -57,6 +57,7 @@ func TestReconcile_InstanceChanges_ForgetsOldInstance(t *testing.T) {
 	if got := w.delivery.forgotten(); len(got) != 1 || got[0] != old {
 		t.Errorf("forgotten instances are %v, want %s", got, old)
 	}
+	w.expectEnded(fmt.Sprintf("%s: ThreeportWorkload moves names another instance", old))
 }
 
 func TestReconcile_WorkloadNotFound_ForgetsIt(t *testing.T) {
@@ -74,6 +75,7 @@ func TestReconcile_WorkloadNotFound_ForgetsIt(t *testing.T) {
 	if got := w.delivery.forgotten(); len(got) != 1 || got[0] != instanceOf(wl) {
 		t.Errorf("forgotten instances are %v, want %s", got, instanceOf(wl))
 	}
+	w.expectEnded(fmt.Sprintf("%s: ThreeportWorkload missing was deleted", instanceOf(wl)))
 }
 
 func TestReconcile_TwoWorkloadsOfInstance_ForgetsInstanceWithLast(t *testing.T) {
@@ -89,11 +91,13 @@ func TestReconcile_TwoWorkloadsOfInstance_ForgetsInstanceWithLast(t *testing.T) 
 	if got := w.delivery.forgotten(); len(got) > 0 {
 		t.Errorf("forgotten instances are %v while %s still has the instance", got, two.Name)
 	}
+	w.expectEnded()
 	w.must(shared.client.Delete(t.Context(), two))
 	w.reconcile(two.Name)
 	if got := w.delivery.forgotten(); !slices.Contains(got, instanceOf(two)) {
 		t.Errorf("forgotten instances are %v, want %s", got, instanceOf(two))
 	}
+	w.expectEnded(fmt.Sprintf("%s: ThreeportWorkload two was deleted", instanceOf(two)))
 	w.expectEmpty()
 }
 
@@ -151,6 +155,25 @@ func TestReconcile_TwoWorkloadsOfInstance_StatusesNameEachOther(t *testing.T) {
 	w.reconcile(two.Name)
 	queued(one)
 	expect(one, "")
+}
+
+// The first reconcile tells the outbox which instances of an earlier process are still declared.
+func TestReconcile_First_EndsUndeclaredInstances(t *testing.T) {
+	w := newWorld(t)
+	one, two := workload("first", "a"), workload("second", "a")
+	w.create(one)
+	w.create(two)
+	w.reconcile(one.Name)
+	w.reconcile(two.Name)
+	if len(w.delivery.isDeclared) != 1 {
+		t.Fatalf("undeclared instances were ended %d times, want once", len(w.delivery.isDeclared))
+	}
+	gone := instanceOf(two)
+	gone.ID = 1
+	if declared := w.delivery.isDeclared[0]; !declared(instanceOf(one)) || !declared(instanceOf(two)) || declared(gone) {
+		t.Errorf("declared are %s: %t, %s: %t, %s: %t; want the first two", instanceOf(one), declared(instanceOf(one)),
+			instanceOf(two), declared(instanceOf(two)), gone, declared(gone))
+	}
 }
 
 func TestFinalize_WaitsForLastReports(t *testing.T) {
@@ -219,6 +242,7 @@ func TestFinalize_WaitsForLastReports(t *testing.T) {
 			if got := w.delivery.forgotten(); !slices.Contains(got, instanceOf(wl)) {
 				t.Errorf("forgotten instances are %v, want %s", got, instanceOf(wl))
 			}
+			w.expectEnded(fmt.Sprintf("%s: ThreeportWorkload deleted was deleted", instanceOf(wl)))
 		})
 	}
 }

@@ -21,6 +21,13 @@ var (
 	}
 )
 
+// The kind of Services, and that of their endpoints, which is watched while a workload lists a Service.
+var (
+	serviceKind = schema.GroupKind{Kind: "Service"}
+	sliceKind   = schema.GroupKind{Group: "discovery.k8s.io", Kind: "EndpointSlice"}
+	sliceGVK    = sliceKind.WithVersion("v1")
+)
+
 // IsBaseKind reports whether a kind is watched for every workload.
 func IsBaseKind(kind schema.GroupKind) bool {
 	return slices.ContainsFunc(baseKinds, func(gvk schema.GroupVersionKind) bool { return gvk.GroupKind() == kind })
@@ -50,6 +57,12 @@ func (s *kinds) reconcile(ctx context.Context) {
 	if !s.env.targets.Empty() {
 		for _, gvk := range baseKinds {
 			wanted[gvk] = struct{}{}
+		}
+	}
+	for gvk := range wanted {
+		if gvk.GroupKind() == serviceKind {
+			wanted[sliceGVK] = struct{}{}
+			break
 		}
 	}
 	s.stop(func(gvk schema.GroupVersionKind) bool {

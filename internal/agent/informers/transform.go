@@ -70,12 +70,13 @@ func trimMeta(o metav1.Object) metav1.ObjectMeta {
 	}
 }
 
-// sliceKind is the kind of the endpoints of a Service. It is watched where a workload lists it.
-var sliceKind = schema.GroupKind{Group: "discovery.k8s.io", Kind: "EndpointSlice"}
+// trimmedSlice is what the cache keeps of an EndpointSlice that no workload lists.
+type trimmedSlice struct{ *unstructured.Unstructured }
 
-// trimSlice keeps the conditions of the endpoints, which health reads, and the fields of an objectStub.
-func trimSlice(o *unstructured.Unstructured) *unstructured.Unstructured {
-	out := &unstructured.Unstructured{Object: map[string]any{"apiVersion": o.GetAPIVersion(), "kind": o.GetKind()}}
+// trimSlice keeps the conditions of one endpoint, a ready one if there is any, and the fields of an objectStub. Health reads no more:
+// whether there are endpoints, and whether one is ready.
+func trimSlice(o *unstructured.Unstructured) trimmedSlice {
+	out := trimmedSlice{&unstructured.Unstructured{Object: map[string]any{"apiVersion": o.GetAPIVersion(), "kind": o.GetKind()}}}
 	kept := map[string]any{}
 	metadata, _ := o.Object["metadata"].(map[string]any)
 	for _, name := range []string{
@@ -105,16 +106,19 @@ func trimSlice(o *unstructured.Unstructured) *unstructured.Unstructured {
 		}
 		return out
 	}
-	trimmed := make([]any, len(endpoints))
-	for i, item := range endpoints {
+	trimmed := []any{}
+	for _, item := range endpoints {
 		endpoint, ok := item.(map[string]any)
 		if !ok {
-			trimmed[i] = item
-			continue
+			trimmed = append(trimmed[:0], item) // health calls it malformed
+			break
 		}
-		trimmed[i] = map[string]any{}
-		if conditions, ok := endpoint["conditions"]; ok {
-			trimmed[i] = map[string]any{"conditions": conditions}
+		conditions, ready := endpoint["conditions"].(map[string]any)
+		if ready = !ready || conditions["ready"] != false; ready || len(trimmed) == 0 {
+			trimmed = append(trimmed[:0], map[string]any{"conditions": endpoint["conditions"]})
+		}
+		if ready {
+			break
 		}
 	}
 	out.Object["endpoints"] = trimmed

@@ -3,11 +3,13 @@ package informers
 import (
 	"cmp"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -142,5 +144,32 @@ func recordedPods(t *testing.T, file string) []*corev1.Pod {
 			t.Fatal(err)
 		}
 		out = append(out, pod)
+	}
+}
+
+// Health judges a trimmed EndpointSlice like the whole one, whatever the number of its endpoints.
+func TestTrimSlice_IsJudgedLikeTheWholeOne(t *testing.T) {
+	ready := func(value any) any {
+		return map[string]any{"addresses": []any{"10.0.0.1"}, "conditions": map[string]any{"ready": value}}
+	}
+	bare := map[string]any{"addresses": []any{"10.0.0.1"}} // it is ready
+	for _, endpoints := range [][]any{
+		nil, {}, {ready(true)}, {ready(false)}, {ready(false), ready(true)}, {ready(true), ready(false)}, {ready(false), bare}, {bare},
+		{ready(nil)}, {ready("no")}, {ready(false), "no"}, {map[string]any{"conditions": "no"}}, {ready(false), ready(false), ready(false)},
+	} {
+		whole := &unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice", "endpoints": endpoints,
+			"metadata": map[string]any{"name": "web-x", "namespace": "ns", "uid": "x", "ownerReferences": []any{map[string]any{
+				"apiVersion": "v1", "kind": "Service", "name": "web", "uid": "s",
+			}}},
+		}}
+		trimmed := trimSlice(whole.DeepCopy())
+		if kept, _ := trimmed.Object["endpoints"].([]any); len(kept) > 1 || strings.Contains(fmt.Sprint(kept), "10.0.0.1") {
+			t.Errorf("of %v the cache keeps %v, want at most the conditions of one", endpoints, kept)
+		}
+		context := health.Context{Now: time.Now()}
+		if want, got := health.Object(sliceKind, whole, context), health.Object(sliceKind, trimmed, context); got.Verdict != want.Verdict {
+			t.Errorf("with the endpoints %v the trimmed EndpointSlice is %v, the whole one %v", endpoints, got.Verdict, want.Verdict)
+		}
 	}
 }

@@ -35,6 +35,9 @@ func (s *Informers) ResourceStatus(r target.Resource) target.ResourceStatus {
 		out.State, out.Message = scope.state, scope.message
 		return out
 	}
+	if r.GroupKind() == serviceKind && s.isPending(sliceGVK, r.Namespace) { // it may have no endpoints
+		return out
+	}
 	if served := state.gvr.Version; served != r.Version {
 		out.Message = fmt.Sprintf("version %s is not served; watched as %s", r.Version, served)
 		out.Version = served
@@ -46,10 +49,10 @@ func (s *Informers) ResourceStatus(r target.Resource) target.ResourceStatus {
 	return out
 }
 
-// BaseKindErrors returns why base kinds are not watched, a sentence for each kind and scope.
+// BaseKindErrors returns why base kinds, and the endpoints of Services, are not watched, a sentence for each kind and scope.
 func (s *Informers) BaseKindErrors() []string {
 	var out []string
-	for _, gvk := range baseKinds {
+	for _, gvk := range append(slices.Clone(baseKinds), sliceGVK) {
 		state, _ := s.kinds.stateOf(gvk)
 		for _, namespace := range slices.Sorted(maps.Keys(state.scopes)) {
 			if scope := state.scopes[namespace]; scope.state != target.Present && scope.state != target.Pending {

@@ -81,7 +81,7 @@ var ErrLeadershipLost = errors.New("the leadership was lost to another replica")
 var ErrNotFlushed = errors.New("not all reports were delivered")
 
 // Run delivers until the context ends. Then it closes the outbox and delivers pending reports for at most the shutdown
-// timeout. If some remain, it returns [ErrNotFlushed], unless they are durable. If the cause of the context's end is
+// timeout. It does not wait for reports that the control plane refuses. If some remain, it returns [ErrNotFlushed], unless they are durable. If the cause of the context's end is
 // [ErrLeadershipLost], it cancels the requests and returns at once. All goroutines have ended when it returns.
 func (n *Notifier) Run(ctx context.Context) error {
 	flush, cancel := context.WithCancel(context.WithoutCancel(ctx))
@@ -116,7 +116,7 @@ func (n *Notifier) Run(ctx context.Context) error {
 	case left > 0 && n.config.Durable:
 		n.log.Info("Unsent reports remain; they are in --state-dir or are recovered at the next start.", "pending", left)
 	case left > 0:
-		return fmt.Errorf("flush: %w within %s, %d are left", ErrNotFlushed, n.config.ShutdownTimeout, left)
+		return fmt.Errorf("flush: %w, %d are left", ErrNotFlushed, left)
 	}
 	return nil
 }

@@ -165,6 +165,57 @@ func TestNotifier_UnknownRow_IsKeptUntilItExists(t *testing.T) {
 	}
 }
 
+// The agent stops at once if nothing can be sent now: the row of the instance does not exist, or it is not assigned.
+func TestNotifier_Stop_DoesNotWaitForRefusedReports(t *testing.T) {
+	for reason, refused := range map[string]error{
+		"the instance is unknown":      &threeport.Error{StatusCode: 404, Message: "record not found"},
+		"the instance is not assigned": &threeport.Error{StatusCode: 403, Problem: threeport.ProblemForbidden},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			sender := fails()
+			sender.answer = func(context.Context, outbox.Item) (outbox.Receipt, error) { return outbox.Receipt{}, refused }
+			config := DefaultConfig()
+			config.Durable = true
+			b := newBench(config, sender)
+			stop := b.start(t)
+			b.box.Offer(status(1, "Healthy"))
+			b.box.Offer(eventAt("a", "1"))
+			time.Sleep(time.Minute)
+			begun := time.Now()
+			if err := stop(); err != nil {
+				t.Error(err)
+			}
+			if took := time.Since(begun); took > time.Second || b.box.Pending() != 2 {
+				t.Errorf("%s: stopping took %s, and %d reports are pending; want no wait, and 2", reason, took, b.box.Pending())
+			}
+		})
+	}
+}
+
+// The row of a deleted workload is usually removed before the last status arrives. That is no error, and nothing waits for it.
+func TestNotifier_WatchEndOfARemovedRow_IsQuiet(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		sender := fails()
+		sender.answer = func(_ context.Context, item outbox.Item) (outbox.Receipt, error) {
+			if observe.EndsWatch(item.Report) {
+				return outbox.Receipt{}, &threeport.Error{StatusCode: 404, Message: "record not found"}
+			}
+			return outbox.Receipt{}, nil
+		}
+		b := newBench(DefaultConfig(), sender)
+		begun := time.Now()
+		end := observe.NewWatchEnd(shop, "ThreeportWorkload shop was deleted", time.Now())
+		time.AfterFunc(30*time.Second, func() { b.box.Offer(end) })
+		b.settle(t, status(1, "Healthy"))
+		if took := time.Since(begun); took > time.Minute || b.box.Pending() > 0 || b.box.DeadLetters() > 0 {
+			t.Errorf("after %s %d reports are pending and %d rejected, want none at once", took, b.box.Pending(), b.box.DeadLetters())
+		}
+		if logged := b.logged("WorkloadInstance"); logged > 0 {
+			t.Errorf("%d log lines name the instance, want none", logged)
+		}
+	})
+}
+
 // An Event names a listed resource by an ID that the control plane does not know. Its 404 was taken for the removal of the instance,
 // and all reports of the resource were discarded.
 func TestNotifier_UnknownResource_EventsAndOperationsAreKept(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/threeport/threeport-agent/internal/agent/observe"
 	"github.com/threeport/threeport-agent/internal/agent/outbox"
 	"github.com/threeport/threeport-agent/internal/agent/target"
 	"github.com/threeport/threeport-agent/internal/threeport"
@@ -17,6 +18,7 @@ import (
 //	none                                            Ack: delivered
 //	404 of the API, not_found in a report set:
 //	- the control plane had the row before          AckRemoved: discarded
+//	- the watch of the instance has ended           AckRemoved
 //	- it never had the row                          Refuse: sent again; other instances do not wait
 //	- it is not clear which row                     Defer, until the status of the instance is answered
 //	another 4xx, invalid in a set                   Reject: a dead letter, not sent again
@@ -79,6 +81,11 @@ func (n *Notifier) settle(ctx context.Context, item outbox.Item, result Result) 
 // notFound settles an item without a row. A row that was removed does not come back. A row that never was may be created
 // later, or the ID in the ThreeportWorkload is wrong.
 func (n *Notifier) notFound(item outbox.Item, err error) {
+	if observe.EndsWatch(item.Report) { // the row of a deleted workload is usually removed with it
+		n.outbox.AckRemoved(item, outbox.MissingRow{Removed: true})
+		n.metrics.count(item, resultGone)
+		return
+	}
 	missing := n.outbox.MissingRow(item)
 	if missing.Unclear {
 		n.outbox.Defer(item, notObservedDelay)

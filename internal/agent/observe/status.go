@@ -3,9 +3,12 @@ package observe
 import (
 	"fmt"
 	"hash/fnv"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/threeport/threeport-agent/internal/agent/target"
+	"github.com/threeport/threeport-agent/internal/health"
 )
 
 // Status is the health of a workload.
@@ -17,10 +20,38 @@ type Status struct {
 	Reason, Cause string
 	// Since is when Status last changed; zero if that is not known.
 	Since time.Time
+	// EndsWatch is true for the last status of an instance that no ThreeportWorkload declares any more.
+	EndsWatch bool `json:",omitempty"`
+}
+
+// ReasonNotWatched is the reason of the last status of an instance.
+const ReasonNotWatched = "NotWatched"
+
+// NewWatchEnd returns the last status of an instance, which the agent no longer watches.
+func NewWatchEnd(instance target.Instance, cause string, at time.Time) Status {
+	return Status{
+		Workload: instance, Status: string(health.Unknown), Reason: ReasonNotWatched, Cause: cause, Since: at.UTC(), EndsWatch: true,
+	}
+}
+
+// EndsWatch reports whether a report is the last status of an instance.
+func EndsWatch(r Report) bool {
+	s, ok := r.(Status)
+	return ok && s.EndsWatch
+}
+
+const statusPrefix = "status/"
+
+// StatusInstance returns the instance whose status has the key; false if it is the key of another report.
+func (k Key) StatusInstance() (target.Instance, bool) {
+	name, ok := strings.CutPrefix(string(k), statusPrefix)
+	kind, number, _ := strings.Cut(name, "/")
+	id, err := strconv.ParseInt(number, 10, 64)
+	return target.Instance{Type: target.Type(kind), ID: id}, ok && err == nil
 }
 
 // Key returns the same for every status of a workload.
-func (s Status) Key() Key { return Key("status/" + instanceKey(s.Workload)) }
+func (s Status) Key() Key { return Key(statusPrefix + instanceKey(s.Workload)) }
 
 // OrderingKey is the key: statuses of different workloads are independent.
 func (s Status) OrderingKey() OrderingKey { return OrderingKey(s.Key()) }

@@ -1,6 +1,7 @@
 package outbox
 
 import (
+	"maps"
 	"slices"
 	"time"
 
@@ -26,7 +27,7 @@ type account struct {
 	sync       initialSync
 	operations operations
 	forgets    bool // drop the account once nothing is pending
-	undeclared bool // only the store knows of the instance: drop the account once nothing is pending
+	undeclared bool // this process does not declare the instance: drop the account once nothing is pending
 }
 
 // deadLetters returns the entries with a dead letter, the newest first.
@@ -88,11 +89,15 @@ func (a *account) refuses(refusal target.Refusal) bool {
 	return false
 }
 
+func newAccount(synced bool) *account {
+	return &account{pending: map[*entry]struct{}{}, dead: map[*entry]struct{}{}, sync: initialSync{done: synced}}
+}
+
 // account returns the account of a workload, a new one if there is none.
 func (o *Outbox) account(id target.Instance) *account {
 	a := o.accounts[id]
 	if a == nil {
-		a = &account{pending: map[*entry]struct{}{}, dead: map[*entry]struct{}{}, sync: initialSync{done: !o.config.InitialSync}}
+		a = newAccount(!o.config.InitialSync)
 		o.accounts[id] = a
 		if !a.sync.done {
 			o.beginInitialSync(id)
@@ -137,7 +142,54 @@ func (o *Outbox) Declare(id target.Instance) {
 		return
 	}
 	a := o.account(id)
-	a.forgets, a.undeclared = false, false
+	a.forgets = false
+	o.setDeclared(id, a)
+}
+
+// setDeclared records that this process declares an instance. It begins the initial sync that an undeclared instance does without.
+func (o *Outbox) setDeclared(id target.Instance, a *account) {
+	if a.undeclared && a.sync.done && o.config.InitialSync {
+		a.sync = initialSync{}
+		o.beginInitialSync(id)
+	}
+	a.undeclared = false
+}
+
+// EndUndeclared ends the instances of an earlier process that no ThreeportWorkload declares any more. Each whose status the control
+// plane accepted gets a last one. Pending reports do not wait for an initial sync, because there are no objects to compare.
+func (o *Outbox) EndUndeclared(declared func(target.Instance) bool, cause string, at time.Time) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.closed {
+		return
+	}
+	for id, a := range o.accounts {
+		if !a.undeclared || declared(id) {
+			continue
+		}
+		a.sync.finish()
+		if e := o.entries[InitialSync{id}.Key()]; e != nil {
+			o.cancel(e)
+		}
+		for e := range a.pending {
+			o.schedule(e.group)
+		}
+	}
+	for _, e := range slices.Collect(maps.Values(o.entries)) {
+		id, isStatus := e.key.StatusInstance()
+		if isStatus && e.restored && e.receipt.Accepted && e.report == nil && !declared(id) {
+			o.offerLast(observe.NewWatchEnd(id, cause, at))
+		}
+	}
+}
+
+// offerLast offers the last status of an instance, whose account may have been dropped before.
+func (o *Outbox) offerLast(end observe.Status) {
+	if id := end.Workload; o.accounts[id] == nil {
+		o.accounts[id] = newAccount(true)
+		o.accounts[id].undeclared = true
+	}
+	o.offer(end)
 }
 
 // ForgetInstance drops the account of a workload that is gone, once nothing of it is pending.

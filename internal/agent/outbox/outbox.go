@@ -66,7 +66,7 @@ func New(config Config, store Store) *Outbox {
 }
 
 // Offer puts in a report, in place of a pending one of the same key. A version that is pending or settled already changes
-// nothing. A deletion is the last report of its key, which is forgotten after the delivery. After [Outbox.Close] it does
+// nothing. The last report of a key, such as a deletion, is the one after which the key is forgotten. After [Outbox.Close] it does
 // nothing.
 func (o *Outbox) Offer(r observe.Report) {
 	o.mu.Lock()
@@ -75,13 +75,17 @@ func (o *Outbox) Offer(r observe.Report) {
 		return
 	}
 	if !o.protocol.takes(r) {
-		if e := o.entries[r.Key()]; e != nil && isDeletion(r) {
+		if e := o.entries[r.Key()]; e != nil && isLast(r) {
 			o.forget(e) // no later report of the key follows
 		}
 		return
 	}
+	if end, ok := r.(observe.Status); ok && end.EndsWatch {
+		o.offerLast(end)
+		return
+	}
 	if a := o.accounts[r.Instance()]; a != nil {
-		a.undeclared = false
+		o.setDeclared(r.Instance(), a)
 	}
 	o.offer(r)
 	o.enforceBound()
@@ -89,7 +93,7 @@ func (o *Outbox) Offer(r observe.Report) {
 
 func (o *Outbox) offer(r observe.Report) {
 	e := o.entryOf(r)
-	e.forgets, e.restored = isDeletion(r), false
+	e.forgets, e.restored = isLast(r), false
 	switch version := o.protocol.version(r); {
 	case e.report != nil:
 		if o.protocol.version(e.report) == version {

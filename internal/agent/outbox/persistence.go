@@ -56,6 +56,7 @@ func (r receiptRecord) delivered() delivered {
 type pendingRecord struct {
 	Event     *observe.Event     `json:",omitempty"`
 	Operation *observe.Operation `json:",omitempty"`
+	Status    *observe.Status    `json:",omitempty"`
 }
 
 func newPendingRecord(r observe.Report) (record pendingRecord) {
@@ -64,6 +65,8 @@ func newPendingRecord(r observe.Report) (record pendingRecord) {
 		record.Event = &r
 	case observe.Operation:
 		record.Operation = &r
+	case observe.Status:
+		record.Status = &r
 	}
 	return record
 }
@@ -74,6 +77,8 @@ func (r pendingRecord) report() observe.Report {
 		return *r.Event
 	case r.Operation != nil:
 		return *r.Operation
+	case r.Status != nil:
+		return *r.Status
 	}
 	return nil
 }
@@ -82,12 +87,13 @@ func (r pendingRecord) report() observe.Report {
 // again. All other reports are offered again after a restart.
 func mustPersist(r observe.Report) bool {
 	_, isEvent := r.(observe.Event)
-	return isEvent || isDeletion(r)
+	return isEvent || isLast(r)
 }
 
-func isDeletion(r observe.Report) bool {
-	op, ok := r.(observe.Operation)
-	return ok && op.Deleted
+// isLast reports whether a report is the last one of its key: the deletion of an object, or the end of the watch of an instance.
+func isLast(r observe.Report) bool {
+	op, isOperation := r.(observe.Operation)
+	return isOperation && op.Deleted || observe.EndsWatch(r)
 }
 
 // deadRecord is a dead letter. Content is empty for a report that is offered again after a restart.
@@ -172,7 +178,7 @@ type loadedRecords struct {
 	receipts map[observe.Key]receiptRecord
 	dropped  map[observe.Key]droppedRange
 	dead     map[observe.Key]deadRecord
-	pending  []observe.Report // deletions, and then Events by their time
+	pending  []observe.Report // deletions and statuses, and then Events by their time
 }
 
 // load reads all records. A record that cannot be decoded is deleted: the store has checksums, so the record is of another
@@ -213,7 +219,7 @@ func loadTable[R any](p persistence, table string) map[observe.Key]R {
 	return out
 }
 
-// timeOf is the time of an Event, and zero for deletions.
+// timeOf is the time of an Event, and zero for other reports.
 func timeOf(r observe.Report) time.Time {
 	if ev, ok := r.(observe.Event); ok {
 		return ev.Time
@@ -245,7 +251,7 @@ func (o *Outbox) restore(r loadedRecords) {
 	for _, report := range r.pending {
 		e := o.getFor(report)
 		e.retry.attempts, e.backlog, e.restored = 1, true, true
-		e.forgets = isDeletion(report)
+		e.forgets = isLast(report)
 		o.enqueue(e, report)
 		o.accounts[report.Instance()].undeclared = true
 	}

@@ -126,8 +126,9 @@ func (o *Outbox) Nack(item Item, f Failure) {
 }
 
 // Refuse settles an item that the control plane refuses until somebody changes something there. It has to be sent again after
-// a wait of its own. The control plane has answered, so this is no failure of the delivery, and no other instance waits. It
-// returns true if no other pending report of the instance has this refusal.
+// a wait of its own. The control plane has answered, so this is no failure of the delivery, and no other instance waits. After
+// [Outbox.Close] it stays pending, and is not sent again by this process. It returns true if no other pending report of the instance
+// has this refusal.
 func (o *Outbox) Refuse(item Item, refusal target.Refusal, cause error) (first bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -139,7 +140,7 @@ func (o *Outbox) Refuse(item Item, refusal target.Refusal, cause error) (first b
 		return false
 	}
 	e.retry.waits = waits
-	if a := o.accounts[item.Report.Instance()]; a != nil && a.forgets { // the workload is gone, and its reports with it
+	if a := o.accounts[item.Report.Instance()]; a != nil && a.forgets || observe.EndsWatch(item.Report) { // the workload is gone, and its reports with it
 		e.forgets = true
 		o.conclude(e, item)
 		o.gc(e)
@@ -155,8 +156,21 @@ func (o *Outbox) Refuse(item Item, refusal target.Refusal, cause error) (first b
 		first = !o.account(e.report.Instance()).refuses(refusal)
 		e.refusal, e.refusedBy = refusal, cause.Error()
 	}
-	o.requeue(e)
+	if o.closed {
+		o.leave(e)
+	} else {
+		o.requeue(e)
+	}
 	return first
+}
+
+// leave keeps a settled entry pending for the next process. The reports behind it in its group wait for it, and are kept too.
+func (o *Outbox) leave(e *entry) {
+	e.replaced = time.Time{}
+	if e.report != nil {
+		e.group.putFirst(e)
+	}
+	o.gc(e)
 }
 
 func (o *Outbox) requeueFailed(e *entry, cause error, after time.Duration) {
@@ -173,14 +187,19 @@ func (o *Outbox) requeueFailed(e *entry, cause error, after time.Duration) {
 }
 
 // Defer settles an item that this side cannot send yet, as if it had not been taken. It comes again after a wait that
-// doubles each time, up to five seconds. An item that was taken after [Outbox.Close] is dropped, because the reason no
-// longer passes. One that was taken before is tried once more: Close may have removed the reason.
+// doubles each time, up to five seconds. An item that was taken after [Outbox.Close] is not sent again by this process, because the
+// reason no longer passes. It is kept if it would be lost, else dropped. One that was taken before is tried once more: Close may have
+// removed the reason.
 func (o *Outbox) Defer(item Item, after time.Duration) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	e := o.takeBack(item)
 	e.retry.deferTo(time.Now(), after)
-	if item.last {
+	switch {
+	case item.last && mustPersist(e.report):
+		o.leave(e)
+		return
+	case item.last:
 		o.clearPending(e)
 	}
 	o.requeue(e)
@@ -200,11 +219,7 @@ func (o *Outbox) Requeue(item Item) {
 
 // requeue makes a settled entry the first of its group, if it has a pending report.
 func (o *Outbox) requeue(e *entry) {
-	e.replaced = time.Time{}
-	if e.report != nil {
-		e.group.putFirst(e)
-	}
-	o.gc(e)
+	o.leave(e)
 	o.schedule(e.group)
 }
 

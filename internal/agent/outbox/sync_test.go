@@ -3,8 +3,11 @@ package outbox
 import (
 	"errors"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/threeport/threeport-agent/internal/agent/observe"
+	"github.com/threeport/threeport-agent/internal/agent/target"
 )
 
 // seed takes the initial sync of a workload, which is next, and ends it.
@@ -325,5 +328,39 @@ func TestInitialSync_HoldsReportsUntilFinished(t *testing.T) {
 	}
 	if _, ok := s.take("a"); ok {
 		t.Error("remote state is returned twice")
+	}
+}
+
+// When the agent stops, it does not wait for reports that the control plane refuses, and keeps them for the next process.
+func TestOutbox_Close_DoesNotWaitForRefusedReports(t *testing.T) {
+	for _, tt := range []struct {
+		reason string
+		settle func(*Outbox, Item)
+	}{
+		{"the instance is unknown", func(o *Outbox, item Item) { o.Refuse(item, target.UnknownInstance, errUnknown) }},
+		{"it is not clear which row is missing", func(o *Outbox, item Item) { o.Defer(item, 0) }},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			kept := records{}
+			o := New(Config{Backoff: Backoff{Base: time.Hour, Max: time.Hour}}, kept)
+			o.Offer(event("before", "1"))
+			before := take(t, o)
+			o.Offer(event("after", "1"))
+			o.Close()
+			after := take(t, o)
+			tt.settle(o, before)
+			tt.settle(o, after)
+			begun := time.Now()
+			item, err := o.Next(t.Context())
+			if err == nil && item.Report == before.Report { // once more, because it was taken before Close
+				tt.settle(o, item)
+				item, err = o.Next(t.Context())
+			}
+			if waited := time.Since(begun); !errors.Is(err, ErrClosed) || waited > 0 {
+				t.Errorf("%s: after %s the outbox returned %v and %v, want ErrClosed at once", tt.reason, waited, item.Report, err)
+			}
+			expectRecords(t, kept, 0, 2)
+			expectPending(t, o, 2, 0)
+		})
 	}
 }

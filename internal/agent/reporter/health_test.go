@@ -318,37 +318,50 @@ func TestReporter_ReassessAll(t *testing.T) {
 const slice = `{apiVersion: discovery.k8s.io/v1, kind: EndpointSlice, metadata: {name: NAME, namespace: NS}, addressType: IPv4,
 	endpoints: [{addresses: [10.0.0.1], nodeName: a, conditions: {ready: false}}]}`
 
-// EndpointSlices count for the health of their Service if they are watched.
+// The EndpointSlices of a listed Service count for its health, although no workload lists them.
 func TestReporter_EndpointSlices_CountForTheirService(t *testing.T) {
 	t.Parallel()
 	config := quick()
 	config.now = func() time.Time { return time.Now().Add(time.Hour) }
 	w := newWorld(t, shared.reader, config)
 	service := w.create("{apiVersion: v1, kind: Service, metadata: {name: web, namespace: NS}, spec: {ports: [{port: 80}], selector: {app: web}}}")
+	conf := w.create(configMap("conf"))
+	w.expectStatus(w.track("conf", "v1 ConfigMap "+conf.GetName()), "Healthy")
+	if n := w.proxy.watches("/endpointslices"); n > 0 {
+		t.Errorf("%d watches of EndpointSlices without a listed Service, want none", n)
+	}
 	wl := w.track("web", "v1 Service web")
-	w.expectStatus(wl, "Healthy")
-	owned := w.create(owned(strings.Replace(slice, "NAME", "web-1", 1), service))
+	w.expectStatus(wl, "Healthy") // no controller of the cluster has made an EndpointSlice
+	endpoints := w.create(owned(strings.Replace(slice, "NAME", "web-1", 1), service))
 	w.create(strings.Replace(slice, "NAME", "other", 1))
-	w.expectState(w.track("other", "discovery.k8s.io/v1 EndpointSlice other"), 0, target.Present, "")
 	w.expectStatus(wl, "Down")
 	w.expectHealth(wl, "Down ", "EndpointSlice web-1")
+	other := w.track("other", "discovery.k8s.io/v1 EndpointSlice other") // it was in the cache without its addresses
+	w.expectState(other, 0, target.Present, "")
+	w.eventually("the whole EndpointSlice is reported", func() string {
+		ops := w.sink.operations(other.Resources[0].Ref)
+		return complain(len(ops) == 0 || !strings.Contains(fmt.Sprint(ops[0].Body), "10.0.0.1"), fmt.Sprint(ops))
+	})
 	if pods := w.statuses(wl)[0].Pods; pods != (target.Count{}) {
 		t.Errorf("%v pods are counted, want none", pods)
 	}
-	for name, whole := range map[string]bool{"web-1": false, "other": true} {
-		id, _ := w.targets.ExistingObject(target.Ref{Group: "discovery.k8s.io", Kind: "EndpointSlice", Namespace: w.namespace, Name: name})
-		cached, ok := w.reporter.informers.Object(id, target.Attribution{})
-		if !ok {
-			t.Fatalf("EndpointSlice %s is not in the cache", name)
-		}
-		if text := fmt.Sprint(cached.Object); strings.Contains(text, "10.0.0.1") != whole {
-			t.Errorf("the cache has %s as %s; want its addresses: %t", name, text, whole)
-		}
+	id, _ := w.targets.ExistingObject(target.Ref{Group: "discovery.k8s.io", Kind: "EndpointSlice", Namespace: w.namespace, Name: "web-1"})
+	cached, ok := w.reporter.informers.Object(id, target.Attribution{})
+	if !ok {
+		t.Fatal("EndpointSlice web-1 is not in the cache")
 	}
-	_, err := resourceOf(owned).Patch(w.ctx, owned.GetName(), "application/merge-patch+json",
+	if text := fmt.Sprint(cached.Object); strings.Contains(text, "10.0.0.1") {
+		t.Errorf("the cache has EndpointSlice web-1 as %s; want no addresses", text)
+	}
+	_, err := resourceOf(endpoints).Patch(w.ctx, endpoints.GetName(), "application/merge-patch+json",
 		[]byte(`{"endpoints": [{"addresses": ["10.0.0.1"], "conditions": {"ready": true}}]}`), metav1.PatchOptions{})
 	w.must(err)
 	w.expectStatus(wl, "Healthy")
+	w.targets.Forget(wl.Name)
+	w.targets.Forget(other.Name)
+	w.eventually("the watch of EndpointSlices ends with the last Service", func() string {
+		return complain(w.proxy.watches("/endpointslices") > 0, "it is open")
+	})
 }
 
 // partial are rules that cover one kind.

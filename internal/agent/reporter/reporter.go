@@ -216,6 +216,11 @@ func (r *Reporter) Health(workload string) (status, reason, message string) {
 	return r.assessor.Health(workload)
 }
 
+// EndWatch reports that an instance is no longer watched, because its last workload no longer declares it.
+func (r *Reporter) EndWatch(workload string, instance target.Instance, cause string) {
+	r.statuses.endWatch(workload, observe.NewWatchEnd(instance, cause, r.config.now()))
+}
+
 // RecordTransition reports the last transition of a workload's health as an Event. It ignores an incomplete transition,
 // and a repeat changes nothing. No two calls for one workload may overlap.
 func (r *Reporter) RecordTransition(workload string, transition target.HealthTransition) {

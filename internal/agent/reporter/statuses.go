@@ -3,6 +3,7 @@ package reporter
 import (
 	"context"
 	"slices"
+	"sync"
 
 	"github.com/threeport/threeport-agent/api/v1alpha1"
 	"github.com/threeport/threeport-agent/internal/agent/assess"
@@ -26,8 +27,34 @@ type statusReporter struct {
 	queues      *queues
 	changed     func(workload string)
 
+	ended watchEnds
+
 	// instances are those of the reconciled workloads. They belong to the worker.
 	instances map[string]target.Instance
+}
+
+// watchEnds has the last statuses that are still to be offered.
+type watchEnds struct {
+	mu       sync.Mutex
+	statuses map[target.Instance]observe.Status
+}
+
+func (w *watchEnds) add(end observe.Status) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.statuses == nil {
+		w.statuses = map[target.Instance]observe.Status{}
+	}
+	w.statuses[end.Workload] = end
+}
+
+// takeAll returns the statuses, and removes them.
+func (w *watchEnds) takeAll() map[target.Instance]observe.Status {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	all := w.statuses
+	w.statuses = nil
+	return all
 }
 
 // workloadsDeclared queues the workloads that are new, changed or gone since an earlier call, which returned before.
@@ -68,14 +95,28 @@ func (r *statusReporter) reconcile(_ context.Context, workload string) error {
 		r.moveTo(workload, wl.Instance)
 		r.report(workload, wl.Instance)
 	}
-	if _, ok := r.targets.Workload(workload); ok {
-		r.changed(workload)
-		return nil
+	_, declared := r.targets.Workload(workload)
+	if !declared {
+		r.moveTo(workload, target.Instance{})
+		r.assessor.ForgetWorkload(workload)
+		r.forgetTransition(workload)
 	}
-	r.moveTo(workload, target.Instance{})
-	r.assessor.ForgetWorkload(workload)
-	r.forgetTransition(workload)
+	for instance, end := range r.ended.takeAll() {
+		if len(r.targets.WorkloadNamesOf(instance)) == 0 { // else it was declared again
+			r.sink.Offer(end)
+		}
+	}
+	if declared {
+		r.changed(workload)
+	}
 	return nil
+}
+
+// endWatch reports that a workload no longer declares an instance, and no other workload does. The worker offers it, so that no
+// other status of the instance follows.
+func (r *statusReporter) endWatch(workload string, end observe.Status) {
+	r.ended.add(end)
+	r.queues.statuses.Add(workload)
 }
 
 // moveTo records the instance of a workload; zero for none. It withdraws the reports of the workload's former instance if

@@ -22,17 +22,65 @@ func (emptyCluster) ResourceStatus(r target.Resource) target.ResourceStatus {
 func (emptyCluster) Follows(schema.GroupKind) bool   { return true }
 func (emptyCluster) Complete([]target.Workload) bool { return true }
 
-// The reports of an instance are withdrawn when its last workload is gone, also if that was never reconciled before.
-func TestStatusReporter_InstanceOfTwoWorkloads_WithdrawnWithTheLast(t *testing.T) {
-	targets, sink, none := target.NewRegistry(), &recorder{}, newTransitions()
-	queues := newQueues(time.Hour)
-	defer queues.shutDown()
-	r := &statusReporter{
-		targets: targets, cluster: emptyCluster{}, sink: sink, transitions: none, queues: queues,
+// newIdleStatusReporter returns a reporter of statuses without a worker.
+func newIdleStatusReporter(t *testing.T) *statusReporter {
+	t.Helper()
+	targets, none, queues := target.NewRegistry(), newTransitions(), newQueues(time.Hour)
+	t.Cleanup(queues.shutDown)
+	return &statusReporter{
+		targets: targets, cluster: emptyCluster{}, sink: &recorder{}, transitions: none, queues: queues,
 		assessor: assess.New(assess.Config{StatusInterval: time.Second, Now: time.Now}, targets, emptyCluster{}, none,
 			assess.NewMetrics(prometheus.NewRegistry()), logr.Discard()),
 		changed: func(string) {}, instances: map[string]target.Instance{},
 	}
+}
+
+// An instance without workloads is not watched. Its last report says so, unless a workload declares it again.
+func TestStatusReporter_EndWatch(t *testing.T) {
+	instance := target.Instance{Type: target.WorkloadInstance, ID: 1}
+	end := observe.NewWatchEnd(instance, "ThreeportWorkload shop was deleted", time.Unix(1, 0))
+	for _, tt := range []struct {
+		reason   string
+		declares string // the instance again
+		ends     bool
+	}{
+		{"the workload is deleted", "", true},
+		{"it is created again", "shop", false},
+		{"another one has the instance", "other", false},
+	} {
+		t.Run(tt.reason, func(t *testing.T) {
+			r := newIdleStatusReporter(t)
+			r.targets.Track(target.Workload{Name: "shop", Instance: instance})
+			for _, do := range []func(){
+				func() {},
+				func() {
+					r.targets.Forget("shop")
+					if tt.declares != "" {
+						r.targets.Track(target.Workload{Name: tt.declares, Instance: instance})
+					}
+					r.endWatch("shop", end)
+				},
+			} {
+				do()
+				if err := r.reconcile(t.Context(), "shop"); err != nil {
+					t.Fatal(err)
+				}
+			}
+			sink := r.sink.(*recorder)
+			if last := sink.offered[len(sink.offered)-1]; (last == observe.Report(end)) != tt.ends {
+				t.Errorf("the last report is %+v; want the end of the watch: %t", last, tt.ends)
+			}
+			if left := r.ended.takeAll(); len(left) > 0 {
+				t.Errorf("%v is still to be offered", left)
+			}
+		})
+	}
+}
+
+// The reports of an instance are withdrawn when its last workload is gone, also if that was never reconciled before.
+func TestStatusReporter_InstanceOfTwoWorkloads_WithdrawnWithTheLast(t *testing.T) {
+	r := newIdleStatusReporter(t)
+	targets, sink := r.targets, r.sink.(*recorder)
 	instance := target.Instance{Type: target.WorkloadInstance, ID: 1}
 	status, tree := observe.Status{Workload: instance}.Key(), observe.Tree{Workload: instance}.Key()
 	reconcile := func(workload string, withdrawn bool) {

@@ -136,6 +136,17 @@ func TestWorkloadPage_OfflineAgent_ObjectsInPastTense(t *testing.T) {
 	until(t, tab, "document.querySelector('.status-word').innerText.startsWith('Healthy') && "+node+".every((n) => !/was|were/.test(n.ariaLabel))")
 }
 
+// The objects of a workload that is no longer watched are the last known ones, although its agent reports.
+func TestWorkloadPage_NotWatched_ObjectsInPastTense(t *testing.T) {
+	now := time.Now()
+	w := withStatus("web", status("Unknown", "NotWatched", "ThreeportWorkload web was deleted", now, time.Minute))
+	w.addListed(object("", "ConfigMap", "config"), "Healthy", "", "")
+	api, instances := startAPI(t, time.Hour, Fleet{Clusters: []Cluster{newClusterWith("north", w)}})
+	tab := openTab(t)
+	visit(t, tab, api.URL+pathOf(instances["web"]), "document.querySelector('.cause-what').innerText === 'ThreeportWorkload web was deleted'")
+	until(t, tab, "document.querySelector('.node').ariaLabel.includes(', was Healthy') && document.querySelector('.object-facts').innerText.includes('was Healthy')")
+}
+
 // Each screen has times of one zone: the viewer's, or UTC.
 func TestTimes_OneZone(t *testing.T) {
 	now := time.Now()

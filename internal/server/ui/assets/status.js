@@ -10,7 +10,7 @@ export const MEANINGS = {
   Down: 'Nothing of it works',
   Error: 'The reporter could not read the status',
   Unhealthy: 'It works in part, or something is wrong',
-  Unknown: 'No signal, or the agent is offline',
+  Unknown: 'No signal, not watched, or the agent is offline',
   Reconciling: 'It is in progress, or inactive on request',
   Healthy: 'It runs as declared',
 };
@@ -36,6 +36,11 @@ export function badge(status, { past = false } = {}) {
 /** offlineText describes a workload whose agent has stopped reporting. */
 export function offlineText({ said, heardAt }) {
   return `No report${heardAt ? ` since ${clock(heardAt)}` : ''} (last status: ${said ? known(said) : 'none'})`;
+}
+
+/** isPast reports whether the objects of a workload are the last known ones: its agent is offline, or no longer watches it. */
+export function isPast({ silent, reason }) {
+  return Boolean(silent) || reason === 'NotWatched';
 }
 
 /** lastStatus is the last reported status, which is the current one unless the agent is offline. */

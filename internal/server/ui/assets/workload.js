@@ -13,7 +13,7 @@ import { objectKey, withLastObjects } from './objects.js';
 import { retryNow, problemText, isTemporary, retry } from './retry.js';
 import { setParams, reload } from './router.js';
 import { problemState, skeleton } from './states.js';
-import { keyOf, known, rank } from './status.js';
+import { isPast, keyOf, known, rank } from './status.js';
 import { count, many, plain, isolated } from './text.js';
 import { stamp, tick, zoneSwitch } from './time.js';
 import { Timeline } from './timeline.js';
@@ -213,7 +213,7 @@ export class WorkloadPage {
     const find = (key) => objects.find((o) => objectKey(o) === key);
     const object = find(chosen) ?? find(used) ?? worstObject(objects);
     this.#shown.object = object ? objectKey(object) : '';
-    const past = Boolean(workload.silent);
+    const past = isPast(workload);
     tree.show(objects, this.#shown.object, past);
     panel.show(object, { clusterUID: workload.clusterUID, past, live: this.#live.state === 'live' && !past && this.#shown.note.hidden, tab });
     const present = objects.filter((o) => !o.gone);
