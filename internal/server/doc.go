@@ -12,9 +12,9 @@
 // resources in package store lists the objects and their fields; validation, SQL, filters and routes follow from it
 // (v0_*.go).
 //
-// It differs in one point: the RuntimeEventUID of a WorkloadEvent is unique. A second POST answers 200 with the existing row,
-// so repeated creates are harmless. Any number of Events may have an empty RuntimeEventUID. With [Config].StrictV0 that is as
-// in Threeport's API, and nothing but v0 is served.
+// It differs in one point: the RuntimeEventUID of a WorkloadEvent is unique among those of its instance. A second POST answers 200
+// with the existing row, so repeated creates are harmless. Any number of Events may have an empty RuntimeEventUID. With
+// [Config].StrictV0 that is as in Threeport's API, and nothing but v0 is served.
 //
 // # Everything else
 //

@@ -2,8 +2,8 @@ package server
 
 import (
 	"context"
-	"errors"
 	"net/http"
+	"slices"
 
 	"github.com/threeport/threeport-agent/internal/server/auth"
 	"github.com/threeport/threeport-agent/internal/server/store"
@@ -53,10 +53,11 @@ func (v *v0API) authorize(ctx context.Context, r *store.Resource, set []any, row
 }
 
 // authorizeList refuses a list before it is read, unless the agent may access every row of it: the total and the rows of
-// other pages would reveal them. So an agent lists by an instance or a resource, or asks for one Event by its UID. A list by
-// the UID of a foreign Event is empty, as if the Event did not exist: a refusal would reveal that it does.
+// other pages would reveal them. So an agent lists by an instance or a resource, or by the UID of an Event. A list by UID is restricted
+// to the rows that the agent may read: a refusal would reveal that the Event of another cluster exists.
 func (v *v0API) authorizeList(ctx context.Context, r *store.Resource, selection *store.Selection) error {
-	if auth.PrincipalFrom(ctx).Role != auth.RoleAgent {
+	principal := auth.PrincipalFrom(ctx)
+	if principal.Role != auth.RoleAgent {
 		return nil
 	}
 	filtered := store.Row{Values: make([]any, len(r.Fields))}
@@ -70,35 +71,12 @@ func (v *v0API) authorizeList(ctx context.Context, r *store.Resource, selection 
 	if len(owners) > 0 {
 		return v.authorize(ctx, r, nil, filtered)
 	}
-	for _, f := range selection.Filters {
-		if r.Fields[f.Field].Name != "RuntimeEventUID" || f.Value == "" { // many Events may have an empty UID
-			continue
-		}
-		page, err := v.store.List(ctx, r, store.Selection{Page: 1, Size: 1, Filters: []store.Filter{f}})
-		if err != nil {
-			return err
-		}
-		rows, err := page.Next(ctx)
-		if err != nil {
-			return err
-		}
-		err = v.authorize(ctx, r, nil, rows...)
-		if isRefused(err) {
-			selection.Filters = append(selection.Filters, store.Filter{Field: f.Field, Value: ""}) // no row has both UIDs
-			return nil
-		}
-		return err
+	byUID := func(f store.Filter) bool { return r.Fields[f.Field].Name == "RuntimeEventUID" && f.Value != "" } // many Events may have an empty UID
+	if slices.ContainsFunc(selection.Filters, byUID) {
+		selection.Readable = &store.Readable{Cluster: principal.ClusterUID, Unassigned: !v.claims.required}
+		return nil
 	}
 	return &httpError{http.StatusForbidden, "an agent lists rows of one instance or one resource, or an Event by its UID: add such a filter"}
-}
-
-// isRefused reports whether an error denies access to a row, or to one of a missing instance.
-func isRefused(err error) bool {
-	if refused, ok := errors.AsType[*httpError](err); ok {
-		return refused.code == http.StatusForbidden || refused.code == http.StatusNotFound
-	}
-	refused, ok := errors.AsType[*auth.Problem](err)
-	return ok && (refused.Status == http.StatusForbidden || refused.Status == http.StatusNotFound)
 }
 
 // ownersOf returns the instances that own a row: the row itself if it is an instance, those that it names, and the one of

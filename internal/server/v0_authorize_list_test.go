@@ -64,3 +64,55 @@ func TestV0_AgentListsForeignEvent_LooksUnknown(t *testing.T) {
 		t.Errorf("the agent of the cluster reads %s, want its Event", got)
 	}
 }
+
+// Several clusters have Events with one UID. Each agent finds its own, wherever the instances were before.
+func TestV0_AgentListsByUID_OwnRowsOnly(t *testing.T) {
+	for reason, required := range map[string]bool{"assignment required": true, "not required": false} {
+		t.Run(reason, func(t *testing.T) {
+			n := newTwoClusters(t, func(c *Config) { c.RequireAssignment = required })
+			rows := make(map[string]v0Rows)
+			for _, name := range []string{"own", "other", "free", "moved", "mixed"} {
+				rows[name] = n.createRows(name)
+			}
+			post := func(fields string) (id int64) {
+				t.Helper()
+				code, id := n.request(n.admin, http.MethodPost, "workload-events", `{"RuntimeEventUID":"u","Type":"Normal","Reason":"r","Message":"m",
+					"Timestamp":"2026-01-02T03:04:05Z"`+fields+`}`)
+				if code != http.StatusCreated {
+					t.Fatalf("create an Event with %s: %d", fields, code)
+				}
+				return id
+			}
+			of := make(map[string]int64)
+			for _, name := range []string{"own", "other", "free", "moved"} {
+				of[name] = post(fmt.Sprintf(`,"WorkloadInstanceID":%d`, rows[name].instance))
+			}
+			of["resource"] = post(fmt.Sprintf(`,"WorkloadResourceInstanceID":%d`, rows["own"].resource))
+			of["mixed"] = post(fmt.Sprintf(`,"WorkloadInstanceID":%d,"WorkloadResourceInstanceID":%d`, rows["mixed"].instance, rows["other"].resource))
+			of["nothing"] = post("")
+			for name, cluster := range map[string]string{"own": "c", "other": "other", "moved": "other", "mixed": "c"} {
+				n.assign(rows[name], cluster)
+			}
+			n.assign(rows["moved"], "c")
+			expect := func(bearer string, names ...string) {
+				t.Helper()
+				got := send(t, n.client, http.MethodGet, n.url+"/v0/workload-events?runtimeeventuid=u", asJSON("Authorization", bearer), nil)
+				if want := fmt.Sprintf(`"TotalCount":%d}`, len(names)); got.code != http.StatusOK || !strings.Contains(got.body, want) {
+					t.Errorf("the answer is %d %s, want %s", got.code, got.body, want)
+				}
+				for _, name := range names {
+					if !strings.Contains(got.body, fmt.Sprintf(`"ID":%d,`, of[name])) {
+						t.Errorf("the answer is %s, want the row of %s", got.body, name)
+					}
+				}
+			}
+			own, other := []string{"own", "moved", "resource"}, []string{"other"}
+			if !required {
+				own, other = append(own, "free"), append(other, "free")
+			}
+			expect(n.own, own...)
+			expect(n.other, other...)
+			expect(n.admin, "own", "other", "free", "moved", "resource", "mixed", "nothing")
+		})
+	}
+}

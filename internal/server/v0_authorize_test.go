@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"strings"
 	"testing"
 
 	"github.com/threeport/threeport-agent/internal/threeport"
@@ -198,21 +197,26 @@ func TestV0_DeletedInstance_KeepsItsCluster(t *testing.T) {
 	})
 }
 
-// A POST of an existing UID answers with the Event's row, which may belong to another cluster.
-func TestV0_ExistingEvent_OfOtherCluster_IsForbidden(t *testing.T) {
+// A POST of an existing UID answers with the row of the same instance, or creates one.
+func TestV0_ExistingEvent_OfOtherCluster_IsNotAnswered(t *testing.T) {
 	n := newTwoClusters(t)
 	owned, second, foreign := n.createRows("owned"), n.createRows("second"), n.createRows("foreign")
 	n.assign(owned, "c")
 	n.assign(second, "c")
 	n.assign(foreign, "other")
-	again := eventOf("owned", foreign.instance)
-	got := send(t, n.client, http.MethodPost, n.url+"/v0/workload-events", asJSON("Authorization", n.other), []byte(again))
-	again = eventOf("owned", second.instance)
-	if got.code != http.StatusForbidden || strings.Contains(got.body, fmt.Sprint(owned.instance)) || strings.Contains(got.body, fmt.Sprint(owned.event)) {
-		t.Errorf("the answer is %d %s, want %d", got.code, got.body, http.StatusForbidden)
-	}
-	if code, id := n.request(n.own, http.MethodPost, "workload-events", again); code != http.StatusOK || id != owned.event {
-		t.Errorf("by its own cluster's agent: %d, row %d, want %d and %d", code, id, http.StatusOK, owned.event)
+	for _, of := range []struct {
+		bearer         string
+		instance, code int64
+		row            int64 // 0 for a new one
+	}{
+		{n.other, foreign.instance, http.StatusCreated, 0},
+		{n.own, owned.instance, http.StatusOK, owned.event},
+		{n.own, second.instance, http.StatusCreated, 0},
+	} {
+		code, id := n.request(of.bearer, http.MethodPost, "workload-events", eventOf("owned", of.instance))
+		if int64(code) != of.code || of.row != 0 && id != of.row || of.row == 0 && id == owned.event {
+			t.Errorf("a POST for instance %d: %d, row %d, want %d, row %d", of.instance, code, id, of.code, of.row)
+		}
 	}
 }
 

@@ -10,74 +10,89 @@ import (
 	"github.com/threeport/threeport-agent/internal/threeport"
 )
 
-// eventClusterSQL is the cluster that the Event's row e belongs to: the reporting cluster or, for a row that v0
-// created, the cluster of its workload. It is NULL if that has none.
+// eventConflict is the partial unique index that identifies the row of an Event: see setEventUniqueness.
+var eventConflict = "(runtimeeventuid, (" + eventOwnerSQL("") + ")) WHERE deletedat IS NULL AND runtimeeventuid <> ''"
+
+// eventClusterSQL is the cluster of the instance of the Event's row e. It is NULL if that has none.
 func eventClusterSQL(e string) string {
-	owners := []string{e + ".clusteruid"}
+	clusters := make([]string, 0, len(instanceTables))
 	for _, of := range instanceTables {
-		owners = append(owners, fmt.Sprintf("(SELECT w.clusteruid FROM workloads w WHERE w.type = '%s' AND w.id = %s.%s)", of.kind, e, of.eventColumn))
+		clusters = append(clusters, fmt.Sprintf("(SELECT w.clusteruid FROM workloads w WHERE w.type = '%s' AND w.id = %s.%s)", of.kind, e, of.eventColumn))
 	}
-	return "COALESCE(" + strings.Join(owners, ", ") + ")"
+	return "COALESCE(" + strings.Join(clusters, ", ") + ")"
 }
 
-// eventConflict is the partial unique index that identifies the row of an Event: see setEventUniqueness.
-const eventConflict = "(runtimeeventuid) WHERE deletedat IS NULL AND runtimeeventuid <> ''"
+// ownEvent is the ID of the row of the Event x: the one of its instance or, if there is none, of another instance of this cluster. It
+// is NULL if there is no such row. The rows of other clusters do not count, so their agents cannot affect this one's Events.
+var ownEvent = "(SELECT e.id FROM workload_events e WHERE e.runtimeeventuid = x.uid AND e.deletedat IS NULL AND e.runtimeeventuid <> '' " +
+	"AND (" + eventOwnerSQL("e.") + " = COALESCE(x.workload, -x.helm) OR " + eventClusterSQL("e") + " = ?) " +
+	"ORDER BY " + eventOwnerSQL("e.") + " = COALESCE(x.workload, -x.helm) DESC, e.id LIMIT 1)"
 
-// upsertEvents inserts Events, and updates older rows, including those that v0 created, unless they belong to another
-// cluster. It returns the written rows.
-var upsertEvents = `INSERT INTO workload_events (id, createdat, updatedat, runtimeeventuid, type, reason, message, timestamp,
+// insertEvents inserts the Events without a row, and returns the rows. A v0 request may create the row of an Event meanwhile.
+var insertEvents = `INSERT INTO workload_events (id, createdat, updatedat, runtimeeventuid, type, reason, message, timestamp,
 		workloadinstanceid, workloadresourceinstanceid, helmworkloadinstanceid, clusteruid, objectversion, involvedgroup,
 		involvedversion, involvedkind, involvednamespace, involvedname, involveduid, count, firsttimestamp, gap)
 	SELECT x.id, CAST(? AS BIGINT), CAST(? AS BIGINT), x.uid, x.type, x.reason, x.message, x.timestamp, x.workload, x.resource, x.helm,
 		CAST(? AS TEXT), x.version, x.ogroup, x.oversion, x.okind, x.onamespace, x.oname, x.ouid, x.count, x.first, x.gap
-	FROM x WHERE TRUE
-	ON CONFLICT ` + eventConflict + ` DO UPDATE SET updatedat = excluded.updatedat, type = excluded.type, reason = excluded.reason,
-		message = excluded.message, timestamp = excluded.timestamp, workloadinstanceid = excluded.workloadinstanceid,
-		workloadresourceinstanceid = excluded.workloadresourceinstanceid, helmworkloadinstanceid = excluded.helmworkloadinstanceid,
-		clusteruid = excluded.clusteruid, objectversion = excluded.objectversion, involvedgroup = excluded.involvedgroup,
-		involvedversion = excluded.involvedversion, involvedkind = excluded.involvedkind, involvednamespace = excluded.involvednamespace,
-		involvedname = excluded.involvedname, involveduid = excluded.involveduid, count = excluded.count,
-		firsttimestamp = excluded.firsttimestamp, gap = excluded.gap
-	WHERE workload_events.objectversion < excluded.objectversion
-		AND COALESCE(` + eventClusterSQL("workload_events") + `, excluded.clusteruid) = excluded.clusteruid
-	RETURNING id, runtimeeventuid`
+	FROM x WHERE ` + ownEvent + ` IS NULL
+	ON CONFLICT ` + eventConflict + ` DO NOTHING
+	RETURNING runtimeeventuid, objectversion`
 
-// readEvents reads the stored version of Events that were not written, and whether they belong to this cluster.
-var readEvents = "SELECT e.runtimeeventuid, e.objectversion, COALESCE(" + eventClusterSQL("e") + ", c.uid) = c.uid " +
-	"FROM x CROSS JOIN workload_events e CROSS JOIN clusters c " +
-	"WHERE e.runtimeeventuid = x.uid AND e.deletedat IS NULL AND e.runtimeeventuid <> '' AND c.uid = ?"
+// updateEvents updates the rows that are older, including those that v0 created, and returns them. Versions of two clusters are not
+// comparable, so the rows that another cluster of the instance reported before are older.
+var updateEvents = `UPDATE workload_events SET updatedat = CAST(? AS BIGINT), type = y.type, reason = y.reason, message = y.message,
+		timestamp = y.timestamp, workloadinstanceid = y.workload, workloadresourceinstanceid = y.resource, helmworkloadinstanceid = y.helm,
+		clusteruid = CAST(? AS TEXT), objectversion = y.version, involvedgroup = y.ogroup, involvedversion = y.oversion,
+		involvedkind = y.okind, involvednamespace = y.onamespace, involvedname = y.oname, involveduid = y.ouid, count = y.count,
+		firsttimestamp = y.first, gap = y.gap
+	FROM (SELECT ` + ownEvent + ` AS own, x.* FROM x) y
+	WHERE workload_events.id = y.own AND (workload_events.objectversion < y.version OR workload_events.clusteruid <> ?)
+	RETURNING runtimeeventuid, objectversion`
+
+// readEvents reads the stored versions of Events that were not written.
+var readEvents = "SELECT e.runtimeeventuid, e.objectversion FROM (SELECT " + ownEvent + " AS own FROM x) y JOIN workload_events e ON e.id = y.own"
 
 // applyEvents writes the Events that are new or newer than the stored ones.
 func (a *applyTx) applyEvents(ctx context.Context) error {
-	items := sortedItems(a.items, eventUID, cmp.Compare)
-	byUID := make(map[string]*item, len(items))
-	ids := make(map[string]int64, len(items))
-	for _, one := range items {
-		byUID[one.Event.UID] = one
-		ids[one.Event.UID] = a.store.ids.next()
+	left := make(map[string]*item) // the Events without an answer, by UID
+	for _, one := range sortedItems(a.items, eventUID, cmp.Compare) {
+		left[one.Event.UID] = one
 	}
 	a.newEvents = make(map[instanceKey]int)
-	err := a.exec(ctx, bulk{upsertEvents, a.eventInputColumns(items, ids), len(items), []any{a.now, a.now, a.agent.ClusterUID}},
-		func(scan scanner) error {
-			var id int64
-			var uid string
-			if err := scan(&id, &uid); err != nil {
-				return err
-			}
-			one := byUID[uid]
-			delete(byUID, uid)
-			if id != ids[uid] {
-				one.answerUpdated()
-				return nil
-			}
-			one.answerCreated()
-			a.newEvents[one.instance]++
-			return nil
-		})
+	err := a.execEvents(ctx, left, insertEvents, []any{a.now, a.now, a.agent.ClusterUID, a.agent.ClusterUID}, func(one *item, _ int64) {
+		one.answerCreated()
+		a.newEvents[one.instance]++
+	})
 	if err != nil {
 		return err
 	}
-	return a.answerUnwrittenEvents(ctx, items, byUID)
+	err = a.execEvents(ctx, left, updateEvents, []any{a.now, a.agent.ClusterUID, a.agent.ClusterUID, a.agent.ClusterUID},
+		func(one *item, _ int64) { one.answerUpdated() })
+	if err != nil {
+		return err
+	}
+	err = a.execEvents(ctx, left, readEvents, []any{a.agent.ClusterUID}, (*item).answerNotNewer)
+	for _, one := range left { // the row was deleted meanwhile
+		one.answerStale(0)
+	}
+	return err
+}
+
+// execEvents runs a statement with the Events that are left. It answers and removes those that the statement returns, with their
+// stored versions.
+func (a *applyTx) execEvents(ctx context.Context, left map[string]*item, text string, args []any, answer func(one *item, version int64)) error {
+	items := sortedItems(a.items, func(i *item) (uid string, ok bool) {
+		uid, ok = eventUID(i)
+		return uid, ok && left[uid] == i
+	}, cmp.Compare)
+	return a.exec(ctx, bulk{text, a.eventInputColumns(items), len(items), args}, func(scan scanner) error {
+		var uid string
+		var version int64
+		err := scan(&uid, &version)
+		answer(left[uid], version)
+		delete(left, uid)
+		return err
+	})
 }
 
 // messagePrefix is the prefix of an Event's message in its row: v0 has no field for the involved object.
@@ -95,31 +110,7 @@ func eventUID(i *item) (string, bool) {
 	return i.Event.UID, true
 }
 
-// answerUnwrittenEvents answers the Events that upsertEvents did not return.
-func (a *applyTx) answerUnwrittenEvents(ctx context.Context, items []*item, left map[string]*item) error {
-	kept := sortedItems(items, func(i *item) (string, bool) { return i.Event.UID, left[i.Event.UID] == i }, cmp.Compare)
-	for _, one := range kept {
-		one.answerStale(0) // the answer if the row was deleted meanwhile
-	}
-	return a.exec(ctx, bulk{
-		readEvents, []column{texts("uid", kept, func(i *item) string { return i.Event.UID })}, len(kept), []any{a.agent.ClusterUID},
-	}, func(scan scanner) error {
-		var uid string
-		var version int64
-		var own bool
-		if err := scan(&uid, &version, &own); err != nil {
-			return err
-		}
-		if one := left[uid]; own {
-			one.answerNotNewer(version)
-		} else {
-			one.reject(threeport.ProblemForbidden, "event.uid: the Event belongs to another cluster")
-		}
-		return nil
-	})
-}
-
-func (a *applyTx) eventInputColumns(items []*item, ids map[string]int64) []column {
+func (a *applyTx) eventInputColumns(items []*item) []column {
 	involved := func(of func(*threeport.ObjectRef) string) func(*item) string {
 		return func(i *item) string { return of(&i.Event.Involved) }
 	}
@@ -132,7 +123,7 @@ func (a *applyTx) eventInputColumns(items []*item, ids map[string]int64) []colum
 		}
 	}
 	return []column{
-		integers("id", items, func(i *item) int64 { return ids[i.Event.UID] }),
+		integers("id", items, func(*item) int64 { return a.store.ids.next() }),
 		texts("uid", items, func(i *item) string { return i.Event.UID }),
 		texts("type", items, func(i *item) string { return i.Event.Type }),
 		texts("reason", items, func(i *item) string { return i.Event.Reason }),

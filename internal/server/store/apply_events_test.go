@@ -1,6 +1,8 @@
 package store
 
 import (
+	"math"
+	"reflect"
 	"testing"
 	"time"
 
@@ -21,15 +23,66 @@ func TestApplyEvents_RowOfV0_IsUpdated(t *testing.T) {
 	})
 }
 
-func TestApplyEvents_RowOfV0OfAnotherCluster_IsForbidden(t *testing.T) {
+// The rows of other clusters, and of no cluster, stay as they are.
+func TestApplyEvents_UIDOfAnotherCluster_GetsOwnRow(t *testing.T) {
+	forEachDatabase(t, func(t *testing.T, s *Store) {
+		t.Helper()
+		w, foreign := newWorld(t, s), newWorld(t, s)
+		apply(t, s, "two", statusOf(foreign.workload, "Healthy", 1), statusOf(foreign.helm, "Healthy", 1))
+		apply(t, s, "two", eventOf(foreign.helm, "of a set", math.MaxInt64))
+		create(t, s, "WorkloadEvent", "of v0", "Normal", "Created", "m", reportTime.UnixMicro(), int64(foreign.workload.ID))
+		create(t, s, "WorkloadEvent", "of a resource", "Normal", "Created", "m", reportTime.UnixMicro(), nil, foreign.resource)
+		create(t, s, "WorkloadEvent", "of nothing", "Normal", "Created", "m", reportTime.UnixMicro())
+		before := rows(t, s, "WorkloadEvent")
+		for _, of := range before {
+			uid := of.Values[0].(string)
+			expect(t, apply(t, s, "one", eventOf(w.helm, uid, 1)), "created")
+			expect(t, apply(t, s, "one", eventOf(w.helm, uid, 1)), "unchanged")
+			expect(t, apply(t, s, "one", eventOf(w.helm, uid, 2)), "updated")
+			expect(t, apply(t, s, "one", eventOf(w.helm, uid, 1)), "stale 2")
+		}
+		if after := rows(t, s, "WorkloadEvent"); len(after) != 2*len(before) || !reflect.DeepEqual(after[:len(before)], before) {
+			t.Errorf("the rows are %v, want those of the cluster in addition to %v", after, before)
+		}
+	})
+}
+
+// Versions of two clusters are not comparable.
+func TestApplyEvents_InstanceOfAnotherClusterBefore_ReplacesRow(t *testing.T) {
 	forEachDatabase(t, func(t *testing.T, s *Store) {
 		t.Helper()
 		w := newWorld(t, s)
-		apply(t, s, "two", statusOf(w.workload, "Healthy", 1))
+		expect(t, apply(t, s, "two", eventOf(w.workload, "event", math.MaxInt64)), "created")
+		if _, err := s.AssignWorkload(t.Context(), w.workload, "one"); err != nil {
+			t.Fatal(err)
+		}
+		expect(t, apply(t, s, "one", eventOf(w.workload, "event", 1)), "updated")
+		expect(t, apply(t, s, "one", eventOf(w.workload, "event", 1)), "unchanged")
+		if all := rows(t, s, "WorkloadEvent"); len(all) != 1 || all[0].Values[3] != "message 1" {
+			t.Errorf("the rows are %v, want one with message 1", all)
+		}
+	})
+}
+
+func TestApplyEvents_AnotherInstanceOfCluster_TakesRow(t *testing.T) {
+	forEachDatabase(t, func(t *testing.T, s *Store) {
+		t.Helper()
+		w := newWorld(t, s)
+		expect(t, apply(t, s, "one", eventOf(w.workload, "event", 1), statusOf(w.helm, "Healthy", 1)), "created", "created")
+		expect(t, apply(t, s, "one", eventOf(w.helm, "event", 2)), "updated")
+		expect(t, apply(t, s, "one", eventOf(w.workload, "event", 1)), "stale 2")
+		all := rows(t, s, "WorkloadEvent")
+		if len(all) != 1 || all[0].Values[5] != nil || all[0].Values[7] != int64(w.helm.ID) {
+			t.Fatalf("the rows are %v, want one of the Helm workload", all)
+		}
+		// A v0 client creates a row for the same Event of the other instance. Each instance then keeps its own.
 		create(t, s, "WorkloadEvent", "event", "Normal", "Created", "of v0", reportTime.UnixMicro(), int64(w.workload.ID))
-		expect(t, apply(t, s, "one", eventOf(w.helm, "event", 1)), "forbidden")
-		create(t, s, "WorkloadEvent", "no workload", "Normal", "Created", "of v0", reportTime.UnixMicro())
-		expect(t, apply(t, s, "one", eventOf(w.helm, "no workload", 1)), "updated")
+		expect(t, apply(t, s, "one", eventOf(w.workload, "event", 3)), "updated")
+		expect(t, apply(t, s, "one", eventOf(w.helm, "event", 4)), "updated")
+		all = rows(t, s, "WorkloadEvent")
+		if len(all) != 2 || all[0].Values[3] != "message 4" || all[1].Values[3] != "message 3" {
+			t.Errorf("the rows are %v, want message 4 of the Helm workload and message 3 of the other", all)
+		}
 	})
 }
 

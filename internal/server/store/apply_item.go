@@ -182,7 +182,7 @@ func (i *item) answerNotNewer(stored int64) {
 //
 //	invalid     validItems; applyTx, for a resource of another workload; Apply, if the database rejects it
 //	not_found   applyTx: there is no such workload or resource
-//	forbidden   applyTx: the workload or the Event belongs to another cluster
+//	forbidden   applyTx: the workload belongs to another cluster
 //	quota_exceeded   applyTx: the cluster has used up its space
 func (i *item) reject(code, detail string) {
 	*i.result = threeport.ReportAnswer{

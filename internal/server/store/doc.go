@@ -17,6 +17,7 @@
 //   - A v0 instance and its workloads row change in the same transaction.
 //   - changedat of a row grows with every change, even if the clock is set back.
 //   - A report applies only if it is newer than the stored version of its key, so report sets are idempotent.
+//   - A cluster's Events depend on no rows of other clusters. The UID of an Event is unique only among those of its owner.
 //   - A workload belongs to the cluster that it is assigned to. If the policy allows it, the first report assigns a workload
 //     without a cluster: see [ClaimPolicy]. The deletion of a cluster releases its workloads.
 //   - Rows are locked in a fixed order: the cluster, the instances with their workloads, then all others by key.
@@ -50,5 +51,5 @@
 // # Schema
 //
 // [Open] runs the pending migrations, also on files from before the schema had versions. It rejects the schema of a newer
-// program. The unique index on runtimeeventuid is not part of a migration, since it depends on [Config].StrictV0.
+// program. The unique index of the UIDs of Events is not part of a migration, since it depends on [Config].StrictV0.
 package store

@@ -106,24 +106,22 @@ func (d dialect) runMigrations(ctx context.Context, db *sql.DB) error {
 	}
 }
 
-// setEventUniqueness creates or drops the unique index on runtimeeventuid, depending on strictV0. It fails if the index
-// is needed and there are duplicates.
+// setEventUniqueness creates or drops the unique index of the UIDs of Events, depending on strictV0. It fails if the index is needed
+// and there are duplicates. It drops the index of earlier versions, in which a UID was unique among all owners.
 func (d dialect) setEventUniqueness(ctx context.Context, db *sql.DB, strictV0 bool) error {
-	const index = "workload_events_runtimeeventuid"
-	statements := []string{
-		"CREATE UNIQUE INDEX IF NOT EXISTS " + index + " ON workload_events (runtimeeventuid) WHERE deletedat IS NULL AND runtimeeventuid <> ''",
-		"DROP INDEX IF EXISTS " + index + "_v0",
-	}
+	const index, strictIndex = "workload_events_uid", "workload_events_runtimeeventuid_v0"
+	statements := []string{"CREATE UNIQUE INDEX IF NOT EXISTS " + index + " ON workload_events " + eventConflict, "DROP INDEX IF EXISTS " + strictIndex}
 	if strictV0 {
 		statements = []string{
-			"CREATE INDEX IF NOT EXISTS " + index + "_v0 ON workload_events (runtimeeventuid, id)",
+			"CREATE INDEX IF NOT EXISTS " + strictIndex + " ON workload_events (runtimeeventuid, id)",
 			"DROP INDEX IF EXISTS " + index,
 		}
 	}
+	statements = append(statements, "DROP INDEX IF EXISTS workload_events_runtimeeventuid")
 	for _, statement := range statements {
 		_, err := db.ExecContext(ctx, statement)
 		if isUniqueViolation(err) {
-			return fmt.Errorf("several WorkloadEvents have the same RuntimeEventUID, which --strict-v0 allows: "+
+			return fmt.Errorf("several WorkloadEvents of an instance have the same RuntimeEventUID, which --strict-v0 allows: "+
 				"start with --strict-v0, delete the duplicates through the v0 API, then start without it: %w", err)
 		}
 		if err != nil {

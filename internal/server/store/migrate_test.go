@@ -150,12 +150,16 @@ func checkReferences(t *testing.T, s *Store) {
 	}
 }
 
-// checkUnique checks whether an Event with an existing UID creates a second row.
+// checkUnique checks whether an Event with an existing UID creates a second row. One of another instance always does.
 func checkUnique(t *testing.T, s *Store, unique bool) {
 	t.Helper()
-	_, created, err := s.Create(t.Context(), resource(t, "WorkloadEvent"), eventValues("uid-1"))
-	if err != nil || created == unique {
+	r, values := resource(t, "WorkloadEvent"), rows(t, s, "WorkloadEvent")[0].Values
+	if _, created, err := s.Create(t.Context(), r, values); err != nil || created == unique {
 		t.Errorf("creating an Event with an existing UID: created %t, error %v", created, err)
+	}
+	values[5], values[6] = create(t, s, workload, "other").ID, nil
+	if _, created, err := s.Create(t.Context(), r, values); err != nil || !created {
+		t.Errorf("creating an Event of another instance with an existing UID: created %t, error %v", created, err)
 	}
 }
 

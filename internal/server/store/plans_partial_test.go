@@ -26,7 +26,10 @@ func v0Queries() (all []pageQuery) {
 				pageQuery{name: "list of " + name, query: "SELECT " + r.boundedColumns() + " FROM " + r.table() + " WHERE " + where.String() + " ORDER BY id LIMIT 100", args: where.args},
 				pageQuery{name: "total of " + name, query: "SELECT COUNT(*) FROM " + r.table() + " WHERE " + where.String(), args: where.args})
 			if f.unique {
-				all = append(all, pageQuery{name: name, query: r.selectLive() + f.isUnique(), args: []any{value}})
+				all = append(all, pageQuery{name: name, query: r.selectUnique(i), args: []any{value, int64(7)}})
+				selection.Readable = &Readable{Cluster: "many", Unassigned: true}
+				where := selection.where(r)
+				all = append(all, pageQuery{name: "total of readable " + name, query: "SELECT COUNT(*) FROM " + r.table() + " WHERE " + where.String(), args: where.args})
 			}
 		}
 	}

@@ -63,7 +63,7 @@ func (s *Store) prepareResource(ctx context.Context, r *Resource) (*resourceStat
 		get:  prepare(s.read.DB, sel+"id = ?"),
 	}
 	if i, ok := s.unique(r); ok {
-		prepared.byUnique = prepare(s.write, sel+r.Fields[i].isUnique())
+		prepared.byUnique = prepare(s.write, r.selectUnique(i))
 	}
 	return prepared, errors.Join(errs...)
 }
@@ -73,7 +73,12 @@ func (r *Resource) selectLive() string {
 	return "SELECT " + r.boundedColumns() + " FROM " + r.table() + " WHERE deletedat IS NULL AND "
 }
 
-// unique is the field that identifies a row besides its ID; ok is false if there is none.
+// selectUnique is a query for the row of an owner with a value in the unique field with this index.
+func (r *Resource) selectUnique(field int) string {
+	return r.selectLive() + r.Fields[field].hasUnique() + " AND " + eventOwnerSQL("") + " = ?"
+}
+
+// unique is the field that identifies a row of an owner besides its ID; ok is false if there is none.
 func (s *Store) unique(r *Resource) (index int, ok bool) {
 	if s.config.StrictV0 {
 		return 0, false
@@ -81,7 +86,7 @@ func (s *Store) unique(r *Resource) (index int, ok bool) {
 	return r.unique()
 }
 
-// Create inserts a row. If a row with the same unique value exists, it returns that row and created is false. The error
+// Create inserts a row. If the owner has a row with the same unique value, it returns that row and created is false. The error
 // is a [FieldError], [ErrReference] or [ErrRefused].
 func (s *Store) Create(ctx context.Context, r *Resource, values []any) (o Row, created bool, err error) {
 	return s.CreateFor(ctx, r, values, "")
@@ -104,18 +109,18 @@ func (s *Store) CreateFor(ctx context.Context, r *Resource, values []any, cluste
 		if !ok {
 			continue // another process used the same ID
 		}
-		o, err = s.getByUnique(ctx, r, values[i])
+		o, err = s.getByUnique(ctx, r, values[i], r.eventOwner(values))
 		if !errors.Is(err, sql.ErrNoRows) { // deleted meanwhile: the value is free again
 			return o, false, err
 		}
 	}
 }
 
-// getByUnique returns the row with a unique value, or [sql.ErrNoRows].
-func (s *Store) getByUnique(ctx context.Context, r *Resource, value any) (Row, error) {
+// getByUnique returns the row of an owner with a unique value, or [sql.ErrNoRows].
+func (s *Store) getByUnique(ctx context.Context, r *Resource, value any, owner int64) (Row, error) {
 	ctx, cancel := s.reading(context.WithoutCancel(ctx))
 	defer cancel()
-	return r.scan(s.statements[r].byUnique.QueryRowContext(ctx, value).Scan)
+	return r.scan(s.statements[r].byUnique.QueryRowContext(ctx, value, owner).Scan)
 }
 
 // insert inserts a row unless its ID or unique value exists.

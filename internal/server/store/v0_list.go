@@ -2,14 +2,46 @@ package store
 
 import (
 	"context"
+	"fmt"
 	"math"
 	"slices"
+
+	"github.com/threeport/threeport-agent/internal/threeport"
 )
 
 // Selection selects the rows of a v0 list.
 type Selection struct {
 	Page, Size int // pages start at 1; a negative size means all rows
 	Filters    []Filter
+	// Readable restricts the rows to those that an agent may read; nil for all rows. Only Events may have it.
+	Readable *Readable
+}
+
+// Readable describes the Events that an agent may read: they have an instance or a resource, and all of these belong to its cluster.
+type Readable struct {
+	Cluster string
+	// Unassigned includes the Events of instances without a cluster.
+	Unassigned bool
+}
+
+// restrict adds the condition of a readable Event.
+func (of *Readable) restrict(where *whereClause) {
+	belongs := "w.clusteruid = ?"
+	if of.Unassigned {
+		belongs = "(" + belongs + " OR w.clusteruid IS NULL AND w.deletedat IS NULL)"
+	}
+	where.add(eventOwnerSQL("") + " <> 0")
+	for _, reference := range []struct{ column, kind, instance string }{
+		{"workloadinstanceid", threeport.TypeWorkloadInstance, "workloadinstanceid"},
+		{"helmworkloadinstanceid", threeport.TypeHelmWorkloadInstance, "helmworkloadinstanceid"},
+		{
+			"workloadresourceinstanceid", threeport.TypeWorkloadInstance,
+			"(SELECT r.workloadinstanceid FROM workload_resource_instances r WHERE r.id = workloadresourceinstanceid)",
+		},
+	} {
+		where.add(fmt.Sprintf("(%s IS NULL OR EXISTS (SELECT 1 FROM workloads w WHERE w.type = '%s' AND w.id = %s AND %s))",
+			reference.column, reference.kind, reference.instance, belongs), of.Cluster)
+	}
 }
 
 // Filter requires a value in a field, given by its index in Resource.Fields.
@@ -33,10 +65,13 @@ func (s Selection) where(r *Resource) (where whereClause) {
 	for _, filter := range s.Filters {
 		f := r.Fields[filter.Field]
 		if f.unique && filter.Value != "" {
-			where.add(f.isUnique(), filter.Value)
+			where.add(f.hasUnique(), filter.Value)
 			continue
 		}
 		where.add(f.bounded()+" = ?", filter.Value)
+	}
+	if s.Readable != nil {
+		s.Readable.restrict(&where)
 	}
 	return where
 }

@@ -2,6 +2,7 @@ package store
 
 import (
 	"database/sql"
+	"fmt"
 	"strings"
 )
 
@@ -23,7 +24,7 @@ type Field struct {
 	Kind       Kind
 	Required   bool   // on create
 	Filterable bool   // as a query parameter of a list
-	unique     bool   // among rows that are not deleted, unless empty
+	unique     bool   // among the rows of an owner that are not deleted, unless empty; see eventOwnerSQL
 	references string // table of the object whose ID it contains
 	// MaxBytes limits a text or a document, in bytes; 0 for the other kinds.
 	MaxBytes int
@@ -32,9 +33,9 @@ type Field struct {
 // Column is the field's column in the database.
 func (f Field) Column() string { return strings.ToLower(f.Name) }
 
-// isUnique is the condition that a unique field has a value that is not empty. SQLite uses the partial index of the field only
+// hasUnique is the condition that a unique field has a value that is not empty. SQLite uses the partial index of the field only
 // with the second term.
-func (f Field) isUnique() string { return f.Column() + " = ? AND " + f.Column() + " <> ''" }
+func (f Field) hasUnique() string { return f.Column() + " = ? AND " + f.Column() + " <> ''" }
 
 // Resource is a type of v0 objects: a table, and the routes below its path. Resources are compared by address.
 type Resource struct {
@@ -59,7 +60,7 @@ func (r *Resource) Field(name string) (index int, ok bool) {
 	return 0, false
 }
 
-// unique is the field that identifies a row besides its ID; ok is false if there is none.
+// unique is the field that identifies a row of an owner besides its ID; ok is false if there is none.
 func (r *Resource) unique() (index int, ok bool) {
 	for i, f := range r.Fields {
 		if f.unique {
@@ -67,6 +68,29 @@ func (r *Resource) unique() (index int, ok bool) {
 		}
 	}
 	return 0, false
+}
+
+// eventOwnerSQL identifies the owner of an Event: its WorkloadInstance, the negative ID of its HelmWorkloadInstance or, if it has no
+// instance, its resource; 0 for none. prefix is that of the columns.
+//
+// The same UID may occur once per owner. An agent may write only Events with owners of its cluster, so it cannot occupy the UIDs of
+// another cluster. The Events of an instance move with it to another cluster.
+func eventOwnerSQL(prefix string) string {
+	return fmt.Sprintf("COALESCE(%[1]sworkloadinstanceid, -%[1]shelmworkloadinstanceid, %[1]sworkloadresourceinstanceid, 0)", prefix)
+}
+
+// eventOwner is eventOwnerSQL for the values of an Event.
+func (r *Resource) eventOwner(values []any) int64 {
+	for _, of := range []struct {
+		field string
+		sign  int64
+	}{{"WorkloadInstanceID", 1}, {"HelmWorkloadInstanceID", -1}, {"WorkloadResourceInstanceID", 1}} {
+		i, _ := r.Field(of.field)
+		if id, given := values[i].(int64); given {
+			return of.sign * id
+		}
+	}
+	return 0
 }
 
 // maxEventUIDBytes limits the UID of an Event, since PostgreSQL limits the size of index entries. It is twice the limit

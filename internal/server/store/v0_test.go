@@ -181,6 +181,32 @@ func TestUpdate_UniqueValueExists_IsConflict(t *testing.T) {
 	})
 }
 
+// The owner of an Event is an instance or, without one, a resource.
+func TestCreate_UIDOfAnotherOwner_CreatesRow(t *testing.T) {
+	forEachDatabase(t, func(t *testing.T, s *Store) {
+		t.Helper()
+		r, a, b := resource(t, "WorkloadEvent"), newWorld(t, s), newWorld(t, s)
+		for _, owner := range [][]any{
+			{nil, nil, nil},
+			{int64(a.workload.ID), nil, nil},
+			{int64(b.workload.ID), b.resource, nil},
+			{nil, nil, int64(a.helm.ID)},
+			{nil, nil, int64(b.helm.ID)},
+			{nil, a.resource, nil},
+			{nil, b.resource, nil},
+		} {
+			values := append(eventValues("uid")[:5], owner...)
+			first, created, err := s.Create(t.Context(), r, values)
+			if err != nil || !created {
+				t.Errorf("of %v: created %t, error %v, want a new row", owner, created, err)
+			}
+			if again, created, err := s.Create(t.Context(), r, values); err != nil || created || again.ID != first.ID {
+				t.Errorf("of %v again: row %d, created %t, error %v, want row %d", owner, again.ID, created, err, first.ID)
+			}
+		}
+	})
+}
+
 func TestStore_Reopened_KeepsRows(t *testing.T) {
 	databases.ForEach(t, func(t *testing.T, address string) {
 		t.Helper()
