@@ -76,6 +76,9 @@ func deliveredCondition(generation int64, d v1alpha1.DeliveryStatus, refusal tar
 	case d.Rejected > 0:
 		c.Status, c.Reason = metav1.ConditionFalse, "Rejected"
 		c.Message = sentence(d.Rejected, "report", "was", "were", "rejected; see delivery.rejections")
+		if len(d.Rejections) > 0 {
+			c.Message = truncateMessage(c.Message+": "+d.Rejections[0].Report+": "+d.Rejections[0].Reason, 1)
+		}
 	}
 	if d.Dropped > 0 {
 		c.Message += "; " + sentence(d.Dropped, "Event", "was", "were", "dropped, because the agent's queue was full")

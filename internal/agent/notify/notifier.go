@@ -81,8 +81,9 @@ var ErrLeadershipLost = errors.New("the leadership was lost to another replica")
 var ErrNotFlushed = errors.New("not all reports were delivered")
 
 // Run delivers until the context ends. Then it closes the outbox and delivers pending reports for at most the shutdown
-// timeout. It does not wait for reports that the control plane refuses. If some remain, it returns [ErrNotFlushed], unless they are durable. If the cause of the context's end is
-// [ErrLeadershipLost], it cancels the requests and returns at once. All goroutines have ended when it returns.
+// timeout. It does not wait for reports that the control plane refuses. If some remain, it returns [ErrNotFlushed], unless they are
+// durable. If the cause of the context's end is [ErrLeadershipLost], it cancels the requests and returns at once. All goroutines have
+// ended when it returns.
 func (n *Notifier) Run(ctx context.Context) error {
 	flush, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()

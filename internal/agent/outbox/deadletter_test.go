@@ -223,3 +223,23 @@ func TestOutbox_RetryRejected_TwoDeletionsOfAName(t *testing.T) {
 	}
 	expectEmpty(t, o)
 }
+
+// Somebody corrects the ID of a resource. The reports that named the row of another workload are no longer rejected.
+func TestOutbox_ForgetExcept_DropsDeadLettersOfTheOtherRow(t *testing.T) {
+	kept := records{}
+	o := New(Config{}, kept)
+	wrong, deleted := operation("new", "10"), operation("old", "")
+	for _, r := range []observe.Report{deleted, wrong} {
+		o.Offer(r)
+		o.Reject(take(t, o), errSend)
+	}
+	right := wrong
+	right.Attribution.Resource.ID++
+	for _, box := range []*Outbox{New(Config{}, kept), o} { // also after a restart
+		box.Offer(right)
+		box.ForgetExcept(observe.SubjectOf(wrong), right.Key())
+		if p := box.Progress(shop); p.Rejected != 0 || p.Pending != 1 {
+			t.Errorf("%d reports are rejected and %d pending, want none and the one of the right row", p.Rejected, p.Pending)
+		}
+	}
+}

@@ -131,7 +131,8 @@ func (o *Outbox) entryOf(r observe.Report) *entry {
 }
 
 // ForgetExcept forgets the keys of a subject, except those to keep. It drops their pending reports and dead letters, except
-// Events and deletions: those are delivered first. A later Offer cancels the forgetting.
+// Events and deletions: those are delivered first. The dead letter of a deletion is dropped too: the subject is a row that the
+// workload no longer names. A later Offer cancels the forgetting.
 func (o *Outbox) ForgetExcept(subject observe.Subject, keep ...observe.Key) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -139,7 +140,7 @@ func (o *Outbox) ForgetExcept(subject observe.Subject, keep ...observe.Key) {
 		if slices.Contains(keep, e.key) {
 			continue
 		}
-		if !e.mustDeliver() {
+		if !e.mustDeliver() || e.dead != nil && isDeletion(e.dead.report) {
 			o.cancel(e)
 		}
 		o.forget(e)

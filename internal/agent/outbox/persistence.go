@@ -91,9 +91,11 @@ func mustPersist(r observe.Report) bool {
 }
 
 // isLast reports whether a report is the last one of its key: the deletion of an object, or the end of the watch of an instance.
-func isLast(r observe.Report) bool {
-	op, isOperation := r.(observe.Operation)
-	return isOperation && op.Deleted || observe.EndsWatch(r)
+func isLast(r observe.Report) bool { return isDeletion(r) || observe.EndsWatch(r) }
+
+func isDeletion(r observe.Report) bool {
+	op, ok := r.(observe.Operation)
+	return ok && op.Deleted
 }
 
 // deadRecord is a dead letter. Content is empty for a report that is offered again after a restart.

@@ -3,6 +3,7 @@ package store
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"slices"
 
 	"github.com/threeport/threeport-agent/internal/threeport"
@@ -56,9 +57,9 @@ func (a *applyTx) loadResources(ctx context.Context) error {
 		field, id := one.resourceInstance()
 		switch r, known := a.resources[id]; {
 		case !known || r.deleted && one.Operation != nil: // Events may arrive after the deletion of their object
-			one.reject(threeport.ProblemNotFound, field+": there is no WorkloadResourceInstance with this ID")
+			one.reject(threeport.ProblemNotFound, fmt.Sprintf("%s: there is no WorkloadResourceInstance %d", field, id))
 		case !r.belongsTo(one.instance):
-			one.reject(threeport.ProblemInvalid, field+": must be a WorkloadResourceInstance of the report's workload")
+			one.reject(threeport.ProblemInvalid, fmt.Sprintf("%s: WorkloadResourceInstance %d belongs to another workload", field, id))
 		}
 	}
 	return nil
