@@ -35,6 +35,11 @@ type Reporter interface {
 	Health(workload string) (status, reason, message string)
 	// DeletionsObserved reports whether all deletions of a workload's objects that happened have been observed.
 	DeletionsObserved(ctx context.Context, workload string) (bool, error)
+	WorkloadEvents
+}
+
+// WorkloadEvents reports the events of workloads that only the reconciler knows.
+type WorkloadEvents interface {
 	// RecordTransition reports the latest transition of a workload's health. A repeated transition has no effect.
 	RecordTransition(workload string, transition target.HealthTransition)
 	// EndWatch reports that an instance is no longer watched, because its last workload no longer declares it.
@@ -48,7 +53,7 @@ type Delivery interface {
 	Declare(target.Instance)
 	// ForgetInstance drops the counts of an instance.
 	ForgetInstance(target.Instance)
-	// EndUndeclared reports that the instances of an earlier process that are not declared any more are not watched.
+	// EndUndeclared reports the end of the watch of the instances that an earlier process declared and this one does not.
 	EndUndeclared(declared func(target.Instance) bool, cause string, at time.Time)
 	// RetryRejected sends the rejected reports of an instance again.
 	RetryRejected(target.Instance)
@@ -230,7 +235,7 @@ func (r *Reconciler) endUnusedInstance(before target.Workload, why string) {
 	r.delivery.ForgetInstance(before.Instance)
 }
 
-// endUndeclared ends the instances that an earlier process reported and that are not declared any more. It does so once, before a
+// endUndeclared ends the instances that an earlier process reported and that are no longer declared. It does so once, before a
 // workload is declared, so that no later status of an instance is replaced.
 func (r *Reconciler) endUndeclared(ctx context.Context) error {
 	r.starting.Lock()

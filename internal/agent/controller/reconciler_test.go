@@ -157,7 +157,7 @@ func TestReconcile_TwoWorkloadsOfInstance_StatusesNameEachOther(t *testing.T) {
 	expect(one, "")
 }
 
-// The first reconcile tells the outbox which instances of an earlier process are still declared.
+// At the first reconcile the outbox learns which instances of an earlier process are still declared.
 func TestReconcile_First_EndsUndeclaredInstances(t *testing.T) {
 	w := newWorld(t)
 	one, two := workload("first", "a"), workload("second", "a")

@@ -99,30 +99,33 @@ func trimSlice(o *unstructured.Unstructured) trimmedSlice {
 	if at, ok := o.GetAnnotations()[corev1.EndpointsLastChangeTriggerTime]; ok && len(at) <= len(time.RFC3339Nano) {
 		out.SetAnnotations(map[string]string{corev1.EndpointsLastChangeTriggerTime: at})
 	}
-	endpoints, ok := o.Object["endpoints"].([]any)
+	if endpoints, ok := o.Object["endpoints"]; ok {
+		out.Object["endpoints"] = trimEndpoints(endpoints)
+	}
+	return out
+}
+
+// trimEndpoints keeps the endpoint that decides: the first that is ready or malformed, or else the first.
+func trimEndpoints(value any) any {
+	endpoints, ok := value.([]any)
 	if !ok {
-		if v, malformed := o.Object["endpoints"]; malformed {
-			out.Object["endpoints"] = v
-		}
-		return out
+		return value
 	}
 	trimmed := []any{}
 	for _, item := range endpoints {
 		endpoint, ok := item.(map[string]any)
 		if !ok {
-			trimmed = append(trimmed[:0], item) // health calls it malformed
-			break
+			return []any{item}
 		}
-		conditions, ready := endpoint["conditions"].(map[string]any)
-		if ready = !ready || conditions["ready"] != false; ready || len(trimmed) == 0 {
-			trimmed = append(trimmed[:0], map[string]any{"conditions": endpoint["conditions"]})
+		kept := []any{map[string]any{"conditions": endpoint["conditions"]}}
+		if conditions, ok := endpoint["conditions"].(map[string]any); !ok || conditions["ready"] != false {
+			return kept
 		}
-		if ready {
-			break
+		if len(trimmed) == 0 {
+			trimmed = kept
 		}
 	}
-	out.Object["endpoints"] = trimmed
-	return out
+	return trimmed
 }
 
 // trimPod keeps the fields that health reads, and those of the reports about terminated containers and of the facts of a Pod.

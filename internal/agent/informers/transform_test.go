@@ -154,8 +154,19 @@ func TestTrimSlice_IsJudgedLikeTheWholeOne(t *testing.T) {
 	}
 	bare := map[string]any{"addresses": []any{"10.0.0.1"}} // it is ready
 	for _, endpoints := range [][]any{
-		nil, {}, {ready(true)}, {ready(false)}, {ready(false), ready(true)}, {ready(true), ready(false)}, {ready(false), bare}, {bare},
-		{ready(nil)}, {ready("no")}, {ready(false), "no"}, {map[string]any{"conditions": "no"}}, {ready(false), ready(false), ready(false)},
+		nil,
+		{},
+		{ready(true)},
+		{ready(false)},
+		{ready(false), ready(true)},
+		{ready(true), ready(false)},
+		{ready(false), bare},
+		{bare},
+		{ready(nil)},
+		{ready("no")},
+		{ready(false), "no"},
+		{map[string]any{"conditions": "no"}},
+		{ready(false), ready(false), ready(false)},
 	} {
 		whole := &unstructured.Unstructured{Object: map[string]any{
 			"apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice", "endpoints": endpoints,

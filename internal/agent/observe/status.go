@@ -20,7 +20,7 @@ type Status struct {
 	Reason, Cause string
 	// Since is when Status last changed; zero if that is not known.
 	Since time.Time
-	// EndsWatch is true for the last status of an instance that no ThreeportWorkload declares any more.
+	// EndsWatch is true for the last status of an instance that ThreeportWorkloads no longer declare.
 	EndsWatch bool `json:",omitempty"`
 }
 

@@ -155,7 +155,7 @@ func (o *Outbox) setDeclared(id target.Instance, a *account) {
 	a.undeclared = false
 }
 
-// EndUndeclared ends the instances of an earlier process that no ThreeportWorkload declares any more. Each whose status the control
+// EndUndeclared ends the instances of an earlier process that are no longer declared. Each whose status the control
 // plane accepted gets a last one. Pending reports do not wait for an initial sync, because there are no objects to compare.
 func (o *Outbox) EndUndeclared(declared func(target.Instance) bool, cause string, at time.Time) {
 	o.mu.Lock()

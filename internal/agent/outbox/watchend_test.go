@@ -38,7 +38,7 @@ func TestOutbox_ForgetInstanceThenWatchEnd_IsSentAndForgotten(t *testing.T) {
 			o.Offer(endOfShop)
 			item := take(t, o)
 			if item.Report != observe.Report(endOfShop) {
-				t.Errorf("sent is %+v, want %+v", item.Report, endOfShop)
+				t.Errorf("the agent sent %+v, want %+v", item.Report, endOfShop)
 			}
 			tt.settle(o, item)
 			expectEmpty(t, o)
@@ -62,7 +62,7 @@ func TestOutbox_WatchEndThenDeclare_SendsTheNewStatus(t *testing.T) {
 			o.Ack(item, Receipt{})
 		case observe.Report(InitialSync{shop}):
 		default:
-			t.Errorf("sent is %+v, want the initial sync and %+v", item.Report, healthyShop)
+			t.Errorf("the agent sent %+v, want the initial sync and %+v", item.Report, healthyShop)
 		}
 	}
 	o.Offer(endOfShop)
@@ -70,7 +70,7 @@ func TestOutbox_WatchEndThenDeclare_SendsTheNewStatus(t *testing.T) {
 	o.Offer(healthyShop)
 	o.Ack(item, Receipt{})
 	if item := take(t, o); item.Report != observe.Report(healthyShop) {
-		t.Errorf("sent is %+v after the last status, want %+v", item.Report, healthyShop)
+		t.Errorf("the agent sent %+v after the last status, want %+v", item.Report, healthyShop)
 	}
 }
 
@@ -86,7 +86,7 @@ func TestOutbox_Restart_SendsPendingWatchEnd(t *testing.T) {
 	again.EndUndeclared(never, "another cause", time.Unix(2, 0))
 	item := take(t, again)
 	if item.Report != observe.Report(endOfShop) {
-		t.Errorf("sent is %+v, want %+v", item.Report, endOfShop)
+		t.Errorf("the agent sent %+v, want %+v", item.Report, endOfShop)
 	}
 	again.Ack(item, Receipt{})
 	expectEmpty(t, again)
@@ -105,7 +105,7 @@ func TestOutbox_EndUndeclared(t *testing.T) {
 	declared.EndUndeclared(always, "gone", time.Unix(2, 0))
 	item := take(t, declared)
 	if item.Report != observe.Report(InitialSync{shop}) {
-		t.Errorf("sent is %s of a declared instance, want the initial sync", item.Report)
+		t.Errorf("the agent sent %s of a declared instance, want the initial sync", item.Report)
 	}
 	expectNothing(t, declared)
 

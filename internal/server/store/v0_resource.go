@@ -24,7 +24,7 @@ type Field struct {
 	Kind       Kind
 	Required   bool   // on create
 	Filterable bool   // as a query parameter of a list
-	unique     bool   // among the rows of an owner that are not deleted, unless empty; see eventOwnerSQL
+	unique     bool   // among the live rows of an owner, unless empty; see eventOwnerSQL
 	references string // table of the object whose ID it contains
 	// MaxBytes limits a text or a document, in bytes; 0 for the other kinds.
 	MaxBytes int

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"math"
 	"reflect"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -195,7 +196,7 @@ func TestCreate_UIDOfAnotherOwner_CreatesRow(t *testing.T) {
 			{nil, a.resource, nil},
 			{nil, b.resource, nil},
 		} {
-			values := append(eventValues("uid")[:5], owner...)
+			values := slices.Concat(eventValues("uid")[:5], owner)
 			first, created, err := s.Create(t.Context(), r, values)
 			if err != nil || !created {
 				t.Errorf("of %v: created %t, error %v, want a new row", owner, created, err)
