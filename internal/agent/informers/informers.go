@@ -118,7 +118,12 @@ func New(config Config, clients *Clients, targets *target.Registry, handler Hand
 	s.pool = newInformerPool(informerFactory{clients, targets.IsListed, config.Redaction}, changes, config.StallTimeout, metrics, log)
 	s.kinds = newKinds(&kindEnv{
 		config: config, targets: targets, log: log, discovery: clients, informers: s.pool,
-		kindRemoved: changes.deleteKind, changed: handler.KindChanged,
+		kindRemoved: changes.deleteKind, changed: func(kind schema.GroupKind) {
+			handler.KindChanged(kind)
+			if kind == sliceKind { // the status of a Service waits for it: see ResourceStatus
+				handler.KindChanged(serviceKind)
+			}
+		},
 	})
 	s.stalls = stallDetector{clients, s.pool, config.CacheLagTolerance, metrics, log}
 	return s

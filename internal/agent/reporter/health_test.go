@@ -330,7 +330,14 @@ func TestReporter_EndpointSlices_CountForTheirService(t *testing.T) {
 	if n := w.proxy.watches("/endpointslices"); n > 0 {
 		t.Errorf("%d watches of EndpointSlices without a listed Service, want none", n)
 	}
+	hold := make(chan struct{})
+	w.proxy.holdWhile(hold, "/endpointslices")
+	before := w.reporter.informers.Sizes()["current informers"]
 	wl := w.track("web", "v1 Service web")
+	w.eventually("Services are watched before EndpointSlices", func() string {
+		return complain(w.reporter.informers.Sizes()["current informers"] == before, "they are not")
+	})
+	close(hold)
 	w.expectStatus(wl, "Healthy") // no controller of the cluster has made an EndpointSlice
 	endpoints := w.create(owned(strings.Replace(slice, "NAME", "web-1", 1), service))
 	w.create(strings.Replace(slice, "NAME", "other", 1))
