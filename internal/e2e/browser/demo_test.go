@@ -37,7 +37,7 @@ func TestDemo_Page_ShowsWorkloads(t *testing.T) {
 	if err := client.AppsV1().Deployments("demo").Delete(t.Context(), "web", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	until(t, tab, "!"+rowContains("web", "Healthy")+" && "+rowContains("web", "Deployment demo/web does not exist"))
+	until(t, tab, rowContains("web", "Down")+" && "+rowContains("web", "Deployment demo/web does not exist"))
 	if !eval[bool](t, tab, "window.notReloaded === true") {
 		t.Error("the page was reloaded, want an update in place")
 	}
