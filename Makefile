@@ -97,6 +97,11 @@ measure: ## Measure the agent on a local control plane; see docs/measurements.md
 	@$(call hack,measure)
 	@exec bin/measure $(ARGS)
 
+.PHONY: bench
+bench: ## Measure the agent at several sizes of a cluster, beside bare informers and posts; ARGS='--sizes 500:0'
+	@$(call hack,bench)
+	@exec bin/bench $(ARGS)
+
 .PHONY: record-fixtures
 record-fixtures: ## Record the objects of workloads on a real node into internal/health/testdata/recorded/
 	@$(call hack,record)

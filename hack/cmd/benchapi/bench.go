@@ -127,3 +127,12 @@ func (w *benchmark) printSizes(ctx context.Context) error {
 func printRow(label string, figure float64, unit string) {
 	fmt.Printf("| %s | %.4g %s |\n", label, figure, unit)
 }
+
+// cpuTimes returns the CPU time of the API and the database since their start.
+func (w *benchmark) cpuTimes() (api, db time.Duration, err error) {
+	if api, err = process.CPUTime(w.server.PID()); err != nil || w.db.pid == 0 {
+		return api, 0, err
+	}
+	db, err = process.CPUTime(w.db.pid)
+	return api, db, err
+}

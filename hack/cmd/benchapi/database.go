@@ -12,6 +12,7 @@ import (
 	_ "github.com/jackc/pgx/v5/stdlib" // the driver "pgx"
 	_ "modernc.org/sqlite"             // the driver "sqlite"
 
+	"github.com/threeport/threeport-agent/internal/e2e/process"
 	"github.com/threeport/threeport-agent/internal/testing/postgres"
 )
 
@@ -64,7 +65,7 @@ func openPostgres(ctx context.Context) (*database, error) {
 	if err := db.QueryRowContext(ctx, "SELECT pg_backend_pid()").Scan(&backend); err != nil {
 		return nil, errors.Join(err, stop())
 	}
-	pid, err := parentOf(backend)
+	pid, err := process.ParentOf(backend)
 	if err != nil {
 		return nil, errors.Join(err, stop())
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net/url"
-	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -108,12 +107,3 @@ func (s *stack) collectDelays(ctx context.Context, d upstream.Deployed, written,
 }
 
 func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
-
-// percentile returns the smallest value that p percent of the values do not exceed.
-func percentile(values []float64, p float64) float64 {
-	if len(values) == 0 {
-		return 0
-	}
-	sorted := slices.Sorted(slices.Values(values))
-	return sorted[min(len(sorted)-1, int(float64(len(sorted))*p/100))]
-}

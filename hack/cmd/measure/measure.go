@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/threeport/threeport-agent/api/v1alpha1"
+	"github.com/threeport/threeport-agent/hack/figures"
 	"github.com/threeport/threeport-agent/internal/e2e/oracle"
 )
 
@@ -64,11 +65,11 @@ func measure(ctx context.Context, agent string, size size) (missed bool, err err
 		return false, err
 	}
 	rate := fmt.Sprintf(", %d Events at %d/s", size.events, size.rate)
-	t.row("Event → row, p50"+rate, percentile(d.reported, 50), 100, "ms")
-	t.row("Event → row, p99"+rate, percentile(d.reported, 99), 500, "ms")
-	t.row("Event → row, maximum"+rate, percentile(d.reported, 100), 0, "ms")
-	t.row("floor: Event → a plain watch, p50", percentile(d.watched, 50), 0, "ms")
-	t.row("floor: Event → a plain watch, p99", percentile(d.watched, 99), 0, "ms")
+	t.row("Event → row, p50"+rate, figures.Percentile(d.reported, 50), 100, "ms")
+	t.row("Event → row, p99"+rate, figures.Percentile(d.reported, 99), 500, "ms")
+	t.row("Event → row, maximum"+rate, figures.Percentile(d.reported, 100), 0, "ms")
+	t.row("floor: Event → a plain watch, p50", figures.Percentile(d.watched, 50), 0, "ms")
+	t.row("floor: Event → a plain watch, p99", figures.Percentile(d.watched, 99), 0, "ms")
 	return t.missed, s.awaitAgreement(ctx, all)
 }
 

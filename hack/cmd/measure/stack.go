@@ -11,6 +11,7 @@ import (
 
 	"k8s.io/client-go/kubernetes"
 
+	"github.com/threeport/threeport-agent/hack/figures"
 	"github.com/threeport/threeport-agent/internal/e2e/cluster"
 	"github.com/threeport/threeport-agent/internal/e2e/oracle"
 	"github.com/threeport/threeport-agent/internal/e2e/process"
@@ -150,5 +151,5 @@ func medianMemory(ctx context.Context, pid int) (float64, error) {
 			return 0, ctx.Err()
 		}
 	}
-	return percentile(all, 50), nil
+	return figures.Percentile(all, 50), nil
 }

@@ -13,9 +13,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/uuid"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
+	"github.com/threeport/threeport-agent/internal/e2e/etcd"
 	"github.com/threeport/threeport-agent/internal/e2e/world"
 )
 
@@ -115,7 +117,14 @@ type create func(context.Context, *corev1.Event) error
 func (w *faultWorld) creator() create {
 	w.Helper()
 	if *asShipped {
-		return newEtcd(w.T, w.Cluster).create
+		client, err := etcd.New(w.Cluster.Dir())
+		w.Must(err)
+		w.Cleanup(client.Close)
+		return func(ctx context.Context, ev *corev1.Event) error {
+			ev.APIVersion, ev.Kind = "v1", "Event"
+			ev.UID, ev.CreationTimestamp = uuid.NewUUID(), metav1.NewTime(time.Now().Truncate(time.Second))
+			return client.Put(ctx, "events/"+ev.Namespace+"/"+ev.Name, ev)
+		}
 	}
 	config := rest.CopyConfig(w.Cluster.Config())
 	config.ContentType, config.QPS = runtime.ContentTypeProtobuf, -1

@@ -61,24 +61,46 @@ func (a API) Resources(ctx context.Context, filter url.Values) ([]threeport.Work
 	return list[threeport.WorkloadResourceInstance](ctx, a, WorkloadResourceInstances, filter)
 }
 
+// Count returns the number of objects of a collection.
+func (a API) Count(ctx context.Context, objects string) (int, error) {
+	answer, err := request[struct{}](ctx, a, http.MethodGet, "/v0/"+objects+"?size=1", nil)
+	return int(answer.Meta.TotalCount), err
+}
+
+// Statuses returns the statuses of all objects of a collection.
+func (a API) Statuses(ctx context.Context, objects string) ([]string, error) {
+	rows, err := list[struct{ Status string }](ctx, a, objects, nil)
+	out := make([]string, 0, len(rows))
+	for _, row := range rows {
+		out = append(out, row.Status)
+	}
+	return out, err
+}
+
 func list[T any](ctx context.Context, a API, objects string, filter url.Values) ([]T, error) {
 	query := url.Values{"size": {"-1"}}
 	maps.Copy(query, filter)
 	return call[T](ctx, a, http.MethodGet, "/v0/"+objects+"?"+query.Encode(), nil)
 }
 
+// call makes a request, and returns the rows of the answer.
 func call[T any](ctx context.Context, a API, method, path string, body any) ([]T, error) {
+	answer, err := request[T](ctx, a, method, path, body)
+	return answer.Data, err
+}
+
+func request[T any](ctx context.Context, a API, method, path string, body any) (envelope threeport.Response[T], err error) {
 	var content io.Reader
 	if body != nil {
 		encoded, err := json.Marshal(body)
 		if err != nil {
-			return nil, fmt.Errorf("%s %s: %w", method, path, err)
+			return envelope, fmt.Errorf("%s %s: %w", method, path, err)
 		}
 		content = bytes.NewReader(encoded)
 	}
 	req, err := http.NewRequestWithContext(ctx, method, a.URL+path, content)
 	if err != nil {
-		return nil, fmt.Errorf("%s %s: %w", method, path, err)
+		return envelope, fmt.Errorf("%s %s: %w", method, path, err)
 	}
 	req.Header.Set("Content-Type", "application/json")
 	client := a.HTTP
@@ -87,15 +109,14 @@ func call[T any](ctx context.Context, a API, method, path string, body any) ([]T
 	}
 	answer, err := client.Do(req)
 	if err != nil {
-		return nil, err
+		return envelope, err
 	}
 	defer answer.Body.Close() //nolint:errcheck // only read
-	var envelope threeport.Response[T]
 	if err := json.NewDecoder(answer.Body).Decode(&envelope); err != nil {
-		return nil, fmt.Errorf("%s %s: HTTP %d: %w", method, path, answer.StatusCode, err)
+		return envelope, fmt.Errorf("%s %s: HTTP %d: %w", method, path, answer.StatusCode, err)
 	}
 	if answer.StatusCode >= http.StatusMultipleChoices {
-		return nil, fmt.Errorf("%s %s: HTTP %d: %s", method, path, answer.StatusCode, envelope.Status.Error)
+		return envelope, fmt.Errorf("%s %s: HTTP %d: %s", method, path, answer.StatusCode, envelope.Status.Error)
 	}
-	return envelope.Data, nil
+	return envelope, nil
 }

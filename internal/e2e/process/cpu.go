@@ -1,4 +1,4 @@
-package main
+package process
 
 import (
 	"fmt"
@@ -23,8 +23,8 @@ func readStat(pid int) ([]string, error) {
 	return fields, nil
 }
 
-// parentOf returns the parent of a process.
-func parentOf(pid int) (int, error) {
+// ParentOf returns the parent of a process.
+func ParentOf(pid int) (int, error) {
 	fields, err := readStat(pid)
 	if err != nil {
 		return 0, err
@@ -35,8 +35,8 @@ func parentOf(pid int) (int, error) {
 // ticksPerSecond is the number of clock ticks a second (USER_HZ), the same on all architectures of Go.
 const ticksPerSecond = 100
 
-// cpuTime returns the CPU time of a process and its children, including ended ones.
-func cpuTime(pid int) (time.Duration, error) {
+// CPUTime returns the CPU time of a process and its children, including ended ones.
+func CPUTime(pid int) (time.Duration, error) {
 	total, err := sumTimes(pid, 4)
 	if err != nil {
 		return 0, err
@@ -50,7 +50,7 @@ func cpuTime(pid int) (time.Duration, error) {
 		if err != nil {
 			continue
 		}
-		if parent, err := parentOf(child); err != nil || parent != pid {
+		if parent, err := ParentOf(child); err != nil || parent != pid {
 			continue // the child of another process, or it has ended
 		}
 		if own, err := sumTimes(child, 2); err == nil {
@@ -77,11 +77,24 @@ func sumTimes(pid, fields int) (time.Duration, error) {
 	return time.Duration(sum) * time.Second / ticksPerSecond, nil
 }
 
-// cpuTimes returns the CPU time of the API and the database since their start.
-func (w *benchmark) cpuTimes() (api, db time.Duration, err error) {
-	if api, err = cpuTime(w.server.PID()); err != nil || w.db.pid == 0 {
-		return api, 0, err
+// ReadBytes returns how many bytes a process has read, from files and connections (rchar of /proc/PID/io).
+func ReadBytes(pid int) (int64, error) {
+	raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/io", pid))
+	if err != nil {
+		return 0, fmt.Errorf("read the I/O of process %d: %w", pid, err)
 	}
-	db, err = cpuTime(w.db.pid)
-	return api, db, err
+	for line := range strings.Lines(string(raw)) {
+		if count, ok := strings.CutPrefix(line, "rchar: "); ok {
+			return strconv.ParseInt(strings.TrimSpace(count), 10, 64)
+		}
+	}
+	return 0, fmt.Errorf("read the I/O of process %d: no field rchar", pid)
+}
+
+// ResetPeak makes [PeakResidentBytes] count from now on.
+func ResetPeak(pid int) error {
+	if err := os.WriteFile(fmt.Sprintf("/proc/%d/clear_refs", pid), []byte("5"), 0); err != nil {
+		return fmt.Errorf("reset the peak of process %d: %w", pid, err)
+	}
+	return nil
 }

@@ -1,4 +1,4 @@
-package main
+package process
 
 import (
 	"os"
@@ -6,7 +6,7 @@ import (
 )
 
 func TestCPUTime_GrowsWithWork(t *testing.T) {
-	before, err := cpuTime(os.Getpid())
+	before, err := CPUTime(os.Getpid())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -14,7 +14,7 @@ func TestCPUTime_GrowsWithWork(t *testing.T) {
 		if sum += n * n; n%1_000_000 != 0 {
 			continue
 		}
-		after, err := cpuTime(os.Getpid())
+		after, err := CPUTime(os.Getpid())
 		if err != nil || after < before {
 			t.Fatalf("the CPU time is %s after %s, error %v; want growth", after, before, err)
 		}
@@ -25,7 +25,7 @@ func TestCPUTime_GrowsWithWork(t *testing.T) {
 }
 
 func TestParentOf(t *testing.T) {
-	if got, err := parentOf(os.Getpid()); err != nil || got != os.Getppid() {
+	if got, err := ParentOf(os.Getpid()); err != nil || got != os.Getppid() {
 		t.Errorf("the parent is %d, error %v; want %d", got, err, os.Getppid())
 	}
 }
