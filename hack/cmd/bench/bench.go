@@ -67,6 +67,9 @@ func (b *bench) measure(ctx context.Context, s size) (err error) {
 	if err := w.start(ctx); err != nil {
 		return err
 	}
+	defer func() { // after an error, with the figures so far
+		fmt.Printf("\n%d tracked Pods of %d workloads, %d other Pods:\n\n%s", s.tracked, len(w.population.tracked), s.untracked, &w.table)
+	}()
 	w.table.columns = append(append(w.table.columns, b.protocols...), columnInformers, columnMetadata, columnPosts, columnWatch)
 	if err := w.population.resetEvents(ctx); err != nil {
 		return err
@@ -81,7 +84,6 @@ func (b *bench) measure(ctx context.Context, s size) (err error) {
 			return fmt.Errorf("%s: %w", protocol, err)
 		}
 	}
-	fmt.Printf("\n%d tracked Pods of %d workloads, %d other Pods:\n\n%s", s.tracked, len(w.population.tracked), s.untracked, &w.table)
 	return nil
 }
 

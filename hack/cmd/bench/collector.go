@@ -1,10 +1,9 @@
 package main
 
 import (
-	"errors"
 	"fmt"
+	"regexp"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/threeport/threeport-agent/internal/e2e/process"
@@ -46,47 +45,30 @@ type collection struct {
 	live int           // the heap after it, in MB
 }
 
-// parseTraces reads the lines that GODEBUG=gctrace=1 prints; the documentation of package runtime has their form:
+// A line that GODEBUG=gctrace=1 prints; the documentation of package runtime has its form:
 //
 //	gc # @#s #%: #+#+# ms clock, #+#/#/#+# ms cpu, #->#-># MB, …
+var trace = regexp.MustCompile(`(?m)^gc \d+ @\S+ \d+%: \S+ ms clock, ([\d.]+)\+([\d.]+)/([\d.]+)/[\d.]+\+([\d.]+) ms cpu, \d+->\d+->(\d+) MB`)
+
+// parseTraces reads the collections in the output of a process. Those that a line of the log interrupts are missing.
 func parseTraces(output string) ([]collection, error) {
 	var out []collection
-	for line := range strings.Lines(output) {
-		if !strings.HasPrefix(line, "gc ") || !strings.Contains(line, " ms cpu, ") {
-			continue
+	for _, fields := range trace.FindAllStringSubmatch(output, -1) {
+		var one collection
+		for _, phase := range fields[1:5] { // without the time when nothing else ran
+			milliseconds, err := strconv.ParseFloat(phase, 64)
+			if err != nil {
+				return nil, fmt.Errorf("read the trace %q: %w", fields[0], err)
+			}
+			one.cpu += time.Duration(milliseconds * float64(time.Millisecond))
 		}
-		one, err := parseTrace(line)
-		if err != nil {
-			return nil, fmt.Errorf("read the trace %q: %w", line, err)
+		var err error
+		if one.live, err = strconv.Atoi(fields[5]); err != nil {
+			return nil, fmt.Errorf("read the trace %q: %w", fields[0], err)
 		}
 		out = append(out, one)
 	}
 	return out, nil
-}
-
-func parseTrace(line string) (collection, error) {
-	fields := strings.Split(line, ", ")
-	if len(fields) < 3 {
-		return collection{}, errors.New("it has too few fields")
-	}
-	var out collection
-	phases := strings.FieldsFunc(strings.TrimSuffix(fields[1], " ms cpu"), func(r rune) bool { return r == '+' || r == '/' })
-	if len(phases) != 5 {
-		return collection{}, errors.New("it has not five phases")
-	}
-	for i, phase := range phases {
-		milliseconds, err := strconv.ParseFloat(phase, 64)
-		if err != nil {
-			return collection{}, err
-		}
-		if i != 3 { // idle time, which nothing else needs
-			out.cpu += time.Duration(milliseconds * float64(time.Millisecond))
-		}
-	}
-	heaps := strings.Split(strings.TrimSuffix(fields[2], " MB"), "->")
-	var err error
-	out.live, err = strconv.Atoi(heaps[len(heaps)-1])
-	return out, err
 }
 
 // liveHeap returns the heap after the last collection, in MB; 0 if there was none.

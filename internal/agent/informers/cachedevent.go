@@ -3,6 +3,7 @@ package informers
 import (
 	"strings"
 	"time"
+	"unique"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -23,17 +24,20 @@ const (
 // cachedEvent is the form of an Event in the cache. It has the fields that reports and health read. A corev1.Event takes two and a
 // half times the memory, and the cache has all Events of the cluster: most belong to no workload, and anybody may create them.
 type cachedEvent struct {
-	namespace, name string
+	name            string
 	uid             types.UID
 	resourceVersion string
 
-	involvedAPIVersion, involvedKind, involvedNamespace, involvedName string
-	involvedUID                                                       types.UID
+	involvedName string
+	involvedUID  types.UID
 
-	eventType, reason, message string
-	shortened                  bool // the Event has a longer reason or message
-	series                     *corev1.EventSeries
-	count                      int32
+	// The fields that many Events have in common are shared.
+	namespace, involvedAPIVersion, involvedKind, involvedNamespace, eventType, reason unique.Handle[string]
+
+	message   string
+	series    *corev1.EventSeries
+	count     int32
+	shortened bool // the Event has a longer reason or message
 
 	// The times are in microseconds, the resolution of the API.
 	created, first, last, eventTime int64
@@ -42,17 +46,17 @@ type cachedEvent struct {
 func newCachedEvent(ev *corev1.Event) *cachedEvent {
 	reason, message := shorten(ev.Reason, maxCachedReason), shorten(ev.Message, maxCachedMessage)
 	return &cachedEvent{
-		namespace:          ev.Namespace,
+		namespace:          unique.Make(ev.Namespace),
 		name:               ev.Name,
 		uid:                ev.UID,
 		resourceVersion:    ev.ResourceVersion,
-		involvedAPIVersion: identity(ev.InvolvedObject.APIVersion),
-		involvedKind:       identity(ev.InvolvedObject.Kind),
-		involvedNamespace:  identity(ev.InvolvedObject.Namespace),
+		involvedAPIVersion: unique.Make(identity(ev.InvolvedObject.APIVersion)),
+		involvedKind:       unique.Make(identity(ev.InvolvedObject.Kind)),
+		involvedNamespace:  unique.Make(identity(ev.InvolvedObject.Namespace)),
 		involvedName:       identity(ev.InvolvedObject.Name),
 		involvedUID:        types.UID(identity(string(ev.InvolvedObject.UID))),
-		eventType:          shorten(ev.Type, maxCachedReason),
-		reason:             reason,
+		eventType:          unique.Make(shorten(ev.Type, maxCachedReason)),
+		reason:             unique.Make(reason),
 		message:            message,
 		shortened:          reason != ev.Reason || message != ev.Message,
 		series:             ev.Series,
@@ -85,8 +89,8 @@ func (e *cachedEvent) event() *corev1.Event {
 	return &corev1.Event{
 		ObjectMeta:     e.meta(),
 		InvolvedObject: e.reference(),
-		Type:           e.eventType,
-		Reason:         e.reason,
+		Type:           e.eventType.Value(),
+		Reason:         e.reason.Value(),
 		Message:        e.message,
 		Series:         e.series,
 		Count:          e.count,
@@ -101,7 +105,7 @@ func timeOf(micros int64) time.Time { return time.UnixMicro(micros).UTC() }
 
 func (e *cachedEvent) meta() metav1.ObjectMeta {
 	return metav1.ObjectMeta{
-		Namespace: e.namespace, Name: e.name, UID: e.uid, ResourceVersion: e.resourceVersion,
+		Namespace: e.namespace.Value(), Name: e.name, UID: e.uid, ResourceVersion: e.resourceVersion,
 		CreationTimestamp: metav1.Time{Time: timeOf(e.created)},
 	}
 }
@@ -113,7 +117,7 @@ func (e *cachedEvent) GetObjectMeta() metav1.Object {
 }
 
 func (e *cachedEvent) namespacedName() types.NamespacedName {
-	return types.NamespacedName{Namespace: e.namespace, Name: e.name}
+	return types.NamespacedName{Namespace: e.namespace.Value(), Name: e.name}
 }
 
 // involved returns the object that the Event is about.
@@ -123,6 +127,7 @@ func (e *cachedEvent) involved() target.Identity {
 
 func (e *cachedEvent) reference() corev1.ObjectReference {
 	return corev1.ObjectReference{
-		APIVersion: e.involvedAPIVersion, Kind: e.involvedKind, Namespace: e.involvedNamespace, Name: e.involvedName, UID: e.involvedUID,
+		APIVersion: e.involvedAPIVersion.Value(), Kind: e.involvedKind.Value(), Namespace: e.involvedNamespace.Value(),
+		Name: e.involvedName, UID: e.involvedUID,
 	}
 }

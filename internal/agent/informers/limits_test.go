@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -109,7 +108,7 @@ func otherOwner(i int) metav1.OwnerReference {
 
 func accessor(t *testing.T, obj any) metav1.Object {
 	t.Helper()
-	o, err := meta.Accessor(obj)
+	o, err := metadataOf(obj)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -42,6 +42,9 @@ func (s *Informers) Object(id target.Identity, attribution target.Attribution) (
 		return CachedObject{}, false
 	}
 	cached, _ := inf.object(id.Ref)
+	if p, ok := cached.(*cachedPod); ok {
+		cached = p.pod()
+	}
 	o, ok := cached.(metav1.Object)
 	if !ok || o.GetUID() != id.UID {
 		return CachedObject{}, false

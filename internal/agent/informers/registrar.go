@@ -70,7 +70,7 @@ func (r *registrar) eventHandler() cache.ResourceEventHandler {
 
 // upsert records an object, and passes it on if it is attributed to a workload.
 func (r *registrar) upsert(kind schema.GroupKind, obj any) {
-	o, err := meta.Accessor(obj)
+	o, err := metadataOf(obj)
 	if err != nil {
 		return // every object in the informers' stores has metadata
 	}

@@ -32,7 +32,7 @@ func transform(gvk schema.GroupVersionKind, listed lists, redaction *redact.Live
 		case *corev1.Event:
 			return newCachedEvent(o), nil
 		case *corev1.Pod:
-			return trimPod(o), nil
+			return newCachedPod(o)
 		case *unstructured.Unstructured:
 			if listed(refOf(gvk.GroupKind(), o)) {
 				observe.Trim(o, redaction.Current())
@@ -49,7 +49,7 @@ func transform(gvk schema.GroupVersionKind, listed lists, redaction *redact.Live
 				return o, nil
 			}
 			return newStub(o), nil
-		default: // a cached Event, a stub, or a tombstone
+		default: // a cached Event or Pod, a stub, or a tombstone
 			return obj, nil
 		}
 	}

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/yaml"
@@ -44,6 +45,13 @@ func TestATrimmedPodIsJudgedLikeTheWholeOne(t *testing.T) {
 		{Reason: "Unhealthy", Message: "Liveness probe failed: 500", Time: now},
 	}
 	for _, whole := range pods {
+		cached, err := newCachedPod(whole.DeepCopy())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want, got := trimPod(whole.DeepCopy()), cached.pod(); !apiequality.Semantic.DeepEqual(got, want) {
+			t.Errorf("the cached pod is\n     %+v, want\n     %+v", got, want)
+		}
 		if want, got := observe.ContainerTerminations(whole), observe.ContainerTerminations(trimPod(whole.DeepCopy())); !reflect.DeepEqual(got, want) {
 			t.Errorf("the trimmed pod %s reports the terminations\n     %+v, the whole pod\n     %+v", whole.Name, got, want)
 		}

@@ -12,11 +12,17 @@ import (
 type graph struct {
 	nodes    map[types.UID]*node
 	children map[types.UID]map[types.UID]struct{} // by the owner's UID, whether the owner is known or not
-	// uids counts, for each name, the known objects and owner references that carry a UID. An owner reference has no
-	// namespace, so it counts for two names; see ownerRefs.
-	uids     map[Ref]map[types.UID]int
+	names    map[Ref]*name
 	labelled map[Instance]map[types.UID]struct{}
-	current  map[Ref]types.UID // the existing object of a name
+}
+
+// name counts, for each UID, the known objects and owner references that carry it under a name. An owner reference has no namespace,
+// so it counts for two names; see ownerRefs. Most names have one UID, so the first one needs no map.
+type name struct {
+	current types.UID // the existing object; empty if there is none
+	first   types.UID
+	firstN  int
+	others  map[types.UID]int
 }
 
 type node struct {
@@ -28,9 +34,8 @@ func newGraph() graph {
 	return graph{
 		nodes:    map[types.UID]*node{},
 		children: map[types.UID]map[types.UID]struct{}{},
-		uids:     map[Ref]map[types.UID]int{},
+		names:    map[Ref]*name{},
 		labelled: map[Instance]map[types.UID]struct{}{},
-		current:  map[Ref]types.UID{},
 	}
 }
 
@@ -45,14 +50,15 @@ func (g *graph) upsert(o Object) bool {
 		if slices.Equal(old.Owners, o.Owners) && slices.Equal(old.Instances, o.Instances) {
 			// The object exists, even if it was marked as deleted or another object had taken its name.
 			old.LookedUp, old.deletedAt = o.LookedUp, time.Time{}
-			g.current[o.Ref] = o.UID
+			g.names[o.Ref].current = o.UID
 			return false
 		}
 		g.unlink(old)
 	}
+	o.Owners = g.ownersOfSibling(o.Owners)
 	g.nodes[o.UID] = &node{Object: o}
-	g.current[o.Ref] = o.UID
 	g.countUID(o.Ref, o.UID, 1)
+	g.names[o.Ref].current = o.UID
 	for _, instance := range o.Instances {
 		add(g.labelled, instance, o.UID)
 	}
@@ -67,9 +73,7 @@ func (g *graph) upsert(o Object) bool {
 
 // unlink removes an object from the indexes: the reverse of upsert.
 func (g *graph) unlink(n *node) {
-	if g.current[n.Ref] == n.UID {
-		delete(g.current, n.Ref)
-	}
+	g.clearCurrent(n)
 	g.countUID(n.Ref, n.UID, -1)
 	for _, instance := range n.Instances {
 		remove(g.labelled, instance, n.UID)
@@ -82,19 +86,54 @@ func (g *graph) unlink(n *node) {
 	}
 }
 
+// ownersOfSibling returns equal owners of another object, so that the Pods of a ReplicaSet share them.
+func (g *graph) ownersOfSibling(owners []Identity) []Identity {
+	if len(owners) == 0 {
+		return nil
+	}
+	for sibling := range g.children[owners[0].UID] {
+		if n := g.nodes[sibling]; n != nil && slices.Equal(n.Owners, owners) {
+			return n.Owners
+		}
+		break
+	}
+	return owners
+}
+
+// clearCurrent records that an object no longer exists under its name.
+func (g *graph) clearCurrent(n *node) {
+	if known := g.names[n.Ref]; known != nil && known.current == n.UID {
+		known.current = ""
+	}
+}
+
 // countUID adds n to the count of a UID under a name.
 func (g *graph) countUID(ref Ref, uid types.UID, n int) {
-	counts := g.uids[ref]
-	if counts == nil {
-		counts = map[types.UID]int{}
-		g.uids[ref] = counts
+	known := g.names[ref]
+	if known == nil {
+		known = &name{}
+		g.names[ref] = known
 	}
-	counts[uid] += n
-	if counts[uid] == 0 {
-		delete(counts, uid)
+	known.count(uid, n)
+	if known.firstN == 0 && len(known.others) == 0 {
+		delete(g.names, ref)
 	}
-	if len(counts) == 0 {
-		delete(g.uids, ref)
+}
+
+func (k *name) count(uid types.UID, n int) {
+	_, isOther := k.others[uid]
+	switch {
+	case isOther:
+		if k.others[uid] += n; k.others[uid] == 0 {
+			delete(k.others, uid)
+		}
+	case k.firstN == 0 || k.first == uid:
+		k.first, k.firstN = uid, k.firstN+n
+	default:
+		if k.others == nil {
+			k.others = map[types.UID]int{}
+		}
+		k.others[uid] = n
 	}
 }
 
@@ -111,19 +150,30 @@ func (g *graph) markDeleted(uid types.UID, now time.Time) {
 		return
 	}
 	n.deletedAt = now
-	if g.current[n.Ref] == uid {
-		delete(g.current, n.Ref)
-	}
+	g.clearCurrent(n)
 }
 
 // existing returns the existing object of a name.
 func (g *graph) existing(ref Ref) (Identity, bool) {
-	uid, ok := g.current[ref]
-	return Identity{Ref: ref, UID: uid}, ok
+	known := g.names[ref]
+	if known == nil || known.current == "" {
+		return Identity{Ref: ref}, false
+	}
+	return Identity{Ref: ref, UID: known.current}, true
 }
 
 // uidsOf returns all known UIDs of a name.
-func (g *graph) uidsOf(ref Ref) []types.UID { return slices.Collect(maps.Keys(g.uids[ref])) }
+func (g *graph) uidsOf(ref Ref) []types.UID {
+	known := g.names[ref]
+	if known == nil {
+		return nil
+	}
+	out := slices.Collect(maps.Keys(known.others))
+	if known.firstN > 0 {
+		out = append(out, known.first)
+	}
+	return out
+}
 
 // descendants returns an object, if it is known, and its known descendants.
 func (g *graph) descendants(uid types.UID) []Identity {

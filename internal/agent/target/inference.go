@@ -74,7 +74,7 @@ func (r *Registry) inferFrom(owner Ref, c *candidates) bool {
 		return true
 	}
 	known := false
-	for uid := range r.graph.uids[owner] {
+	for _, uid := range r.graph.uidsOf(owner) {
 		if n := r.graph.nodes[uid]; n != nil {
 			c.add(r.attributions(n.Identity))
 			known = true

@@ -324,8 +324,8 @@ func expectEmpty(t *testing.T, r *Registry) {
 	g := r.graph
 	for name, left := range map[string]int{
 		"workloads": len(r.workloads), "listed": len(r.listed), "instances": len(r.instances), "affected": len(r.affected),
-		"nodes": len(g.nodes), "children": len(g.children), "uids": len(g.uids),
-		"labelled": len(g.labelled), "current": len(g.current),
+		"nodes": len(g.nodes), "children": len(g.children), "names": len(g.names),
+		"labelled": len(g.labelled),
 	} {
 		if left > 0 {
 			t.Errorf("%s has %d entries left, want none", name, left)
