@@ -178,8 +178,8 @@ func (w *world) measureInformers(ctx context.Context, metadataOnly bool) error {
 	return err
 }
 
-// recordMemory records the memory of an idle process, its largest so far and the heap after the last collection. Then its largest
-// memory counts anew.
+// recordMemory records the memory of an idle process, its largest so far and the heap after the last collection. Then it
+// resets the largest.
 func (w *world) recordMemory(ctx context.Context, when, column string, p *process.Process) error {
 	peak, err := process.PeakResidentBytes(p.PID())
 	if err != nil {

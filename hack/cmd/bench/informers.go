@@ -26,9 +26,14 @@ const syncedText = "all informers have synced"
 
 // watchedKinds are the kinds that the agent watches for the workloads of the bench.
 var watchedKinds = []schema.GroupVersionResource{
-	{Version: "v1", Resource: "events"}, {Version: "v1", Resource: "pods"}, {Version: "v1", Resource: "configmaps"},
-	{Version: "v1", Resource: "services"}, {Version: "v1", Resource: "secrets"}, {Group: "apps", Version: "v1", Resource: "deployments"},
-	{Group: "apps", Version: "v1", Resource: "replicasets"}, {Group: "batch", Version: "v1", Resource: "jobs"},
+	{Version: "v1", Resource: "events"},
+	{Version: "v1", Resource: "pods"},
+	{Version: "v1", Resource: "configmaps"},
+	{Version: "v1", Resource: "services"},
+	{Version: "v1", Resource: "secrets"},
+	{Group: "apps", Version: "v1", Resource: "deployments"},
+	{Group: "apps", Version: "v1", Resource: "replicasets"},
+	{Group: "batch", Version: "v1", Resource: "jobs"},
 	{Group: "discovery.k8s.io", Version: "v1", Resource: "endpointslices"},
 }
 

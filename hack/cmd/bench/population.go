@@ -227,7 +227,7 @@ func (p *population) replacePods(ctx context.Context, d *deployment, n int) erro
 	return nil
 }
 
-// newPod returns a ready Pod with the usual size of what controllers and kubelet write: about 7 KB as JSON.
+// newPod returns a ready Pod of the usual size, about 7 KB as JSON, with the fields that controllers and kubelet write.
 func newPod(d *deployment, i int) *corev1.Pod {
 	pod := &corev1.Pod{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},
@@ -237,8 +237,8 @@ func newPod(d *deployment, i int) *corev1.Pod {
 	now := metav1.Now()
 	pod.GenerateName, pod.Labels = d.set.Name+"-", d.set.Labels
 	pod.ManagedFields = []metav1.ManagedFieldsEntry{
-		{Manager: "kube-controller-manager", Operation: "Update", APIVersion: "v1", Time: &now, FieldsType: "FieldsV1", FieldsV1: &metav1.FieldsV1{Raw: []byte(specFields)}},
-		{Manager: "kubelet", Operation: "Update", APIVersion: "v1", Time: &now, FieldsType: "FieldsV1", FieldsV1: &metav1.FieldsV1{Raw: []byte(statusFields)}, Subresource: "status"},
+		{Manager: "kube-controller-manager", Operation: "Update", APIVersion: "v1", Time: &now, FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1(specFields)},
+		{Manager: "kubelet", Operation: "Update", APIVersion: "v1", Time: &now, FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1(statusFields), Subresource: "status"},
 	}
 	pod.Spec.NodeName = fmt.Sprintf("node-%d", i)
 	started := true
@@ -344,7 +344,7 @@ func (p *population) newEvent(pod *corev1.Pod, at time.Time) *corev1.Event {
 	}
 	ev.Generation = 0
 	ev.ManagedFields = []metav1.ManagedFieldsEntry{{
-		Manager: "kubelet", Operation: "Update", APIVersion: "v1", Time: &when, FieldsType: "FieldsV1", FieldsV1: &metav1.FieldsV1{Raw: []byte(eventFields)},
+		Manager: "kubelet", Operation: "Update", APIVersion: "v1", Time: &when, FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1(eventFields),
 	}}
 	return ev
 }
