@@ -39,6 +39,13 @@ var binary string
 
 func TestMain(m *testing.M) {
 	flag.Parse()
+	if *asAttacker {
+		if err := runAttackers(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
 	os.Exit(run(m))
 }
 
@@ -83,6 +90,7 @@ type api struct {
 	*testing.T
 	address string // of the database
 	url     string
+	ca      []byte // PEM
 	client  *http.Client
 	process *process.Process
 
@@ -199,8 +207,9 @@ func (a *api) start(flags ...string) {
 	defer cancel()
 	a.url, err = a.process.URL(ctx)
 	a.must(err)
+	a.ca = ca.PEM()
 	trusted := x509.NewCertPool()
-	trusted.AppendCertsFromPEM(ca.PEM())
+	trusted.AppendCertsFromPEM(a.ca)
 	transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: trusted}, MaxIdleConnsPerHost: 100}
 	a.client = &http.Client{Transport: transport}
 	a.Cleanup(transport.CloseIdleConnections)

@@ -1,6 +1,7 @@
 package attacks
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"net/http"
@@ -10,6 +11,19 @@ import (
 	"testing"
 	"time"
 )
+
+// body is the body of a request: text with its arguments.
+type body struct {
+	Before, Piece, After string
+	Size                 int64
+}
+
+func (b body) reader() io.Reader {
+	if b == (body{}) {
+		return http.NoBody
+	}
+	return text(b.Before, cmp.Or(b.Piece, " "), b.After, b.Size)
+}
 
 // text is a body of about size bytes that repeats a piece. No copy of it is in memory.
 func text(before, piece, after string, size int64) io.Reader {
@@ -34,31 +48,29 @@ func (r *repeated) Read(p []byte) (n int, err error) {
 // attempt is a request that many clients repeat.
 type attempt struct {
 	reason, bearer, method, path string
-	body                         func() io.Reader
+	body                         body
 	codes                        []int // that the API may answer; it may also cut the request off
 }
 
-// repeat sends a request on several connections for a second, or as long as -measure says.
+// repeat sends a request on several connections for a second. With -measure it compares the latency of honest agents before.
 func (a *api) repeat(clients int, try attempt) {
 	a.Helper()
-	during := max(time.Second, *measure)
-	quiet := a.latency(*measure)
-	end := time.Now().Add(during)
+	if *measure > 0 {
+		a.compareLatency(clients, try)
+	}
+	end := time.Now().Add(time.Second)
 	var all sync.WaitGroup
 	var mu sync.Mutex
 	answers := map[int]int{}
 	for range clients {
 		all.Go(func() {
 			for time.Now().Before(end) {
-				code, _, _ := a.request(a.Context(), try.bearer, try.method, try.path, try.body())
+				code, _, _ := a.request(a.Context(), try.bearer, try.method, try.path, try.body.reader())
 				mu.Lock()
 				answers[code]++
 				mu.Unlock()
 			}
 		})
-	}
-	if attacked := a.latency(*measure); *measure > 0 {
-		a.Logf("%s: the 99th percentile of an honest agent's reports: %s, and %s during the attack", try.reason, quiet, attacked)
 	}
 	all.Wait()
 	a.Logf("%s: answers by code %v", try.reason, answers)
@@ -87,49 +99,47 @@ func TestMemory_AgentSendsLargeBodies(t *testing.T) {
 		for _, try := range []attempt{
 			{
 				"Events of 256 MiB", a.agent, http.MethodPost, "/v0/workload-events",
-				func() io.Reader { return text(event, "x", `"}`, huge) },
+				body{event, "x", `"}`, huge},
 				[]int{413, busy, limited},
 			},
 			{
 				"a resource of another cluster, 256 MiB", a.agent, http.MethodPatch, foreignResource,
-				func() io.Reader { return text(`{"RuntimeDefinition":"`, "x", `"}`, huge) },
+				body{`{"RuntimeDefinition":"`, "x", `"}`, huge},
 				[]int{403, busy, limited},
 			},
 			{
 				"its resource, 256 MiB", a.agent, http.MethodPatch, ownResource,
-				func() io.Reader { return text(`{"RuntimeDefinition":"`, "x", `"}`, huge) },
+				body{`{"RuntimeDefinition":"`, "x", `"}`, huge},
 				[]int{413, busy, limited},
 			},
 			{
 				"Events with a million names", a.agent, http.MethodPost, "/v0/workload-events",
-				func() io.Reader { return text(`{"a":0`, `,"b":0`, `}`, 1<<20-100) },
+				body{`{"a":0`, `,"b":0`, `}`, 1<<20 - 100},
 				[]int{400, busy, limited},
 			},
 			{
 				"its resource with a million names", a.agent, http.MethodPatch, ownResource,
-				func() io.Reader { return text(`{"a":0`, `,"b":0`, `}`, agents-100) },
+				body{`{"a":0`, `,"b":0`, `}`, agents - 100},
 				[]int{400, busy, limited},
 			},
 			{
 				"its resource with a hostile document", a.agent, http.MethodPatch, ownResource,
-				func() io.Reader {
-					return text(`{"RuntimeDefinition":[0`, `,{"b":0,"a":0}`, `]}`, document-100)
-				},
+				body{`{"RuntimeDefinition":[0`, `,{"b":0,"a":0}`, `]}`, document - 100},
 				[]int{200, busy, limited},
 			},
 			{
 				"its resource with a small change", a.agent, http.MethodPatch, ownResource,
-				func() io.Reader { return strings.NewReader(`{"LastOperation":"MODIFIED"}`) },
+				body{Before: `{"LastOperation":"MODIFIED"}`},
 				[]int{200, busy, limited},
 			},
 			{
 				"reading its resource", a.agent, http.MethodGet, ownResource,
-				func() io.Reader { return http.NoBody },
+				body{},
 				[]int{200, busy, limited},
 			},
 			{
 				"an administrator's body of the largest size", a.admin, http.MethodPatch, ownResource,
-				func() io.Reader { return text(`{"a":0`, `,"b":0`, `}`, 16<<20-100) },
+				body{`{"a":0`, `,"b":0`, `}`, 16<<20 - 100},
 				[]int{400, busy},
 			},
 		} {

@@ -5,7 +5,6 @@ import (
 	"flag"
 	"fmt"
 	"net/http"
-	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -13,10 +12,7 @@ import (
 	"github.com/threeport/threeport-agent/internal/testing/databases"
 )
 
-var (
-	eventCount = flag.Int("events", 150_000, "`number` of Events that a viewer lists")
-	measure    = flag.Duration("measure", 0, "`duration` for which the latency of honest agents is measured, without and with the attack")
-)
+var eventCount = flag.Int("events", 150_000, "`number` of Events that a viewer lists")
 
 // A viewer repeats a list of all Events on several connections.
 func TestMemory_ViewerListsAllEvents(t *testing.T) {
@@ -28,7 +24,9 @@ func TestMemory_ViewerListsAllEvents(t *testing.T) {
 			INSERT INTO workload_events (id, createdat, updatedat, runtimeeventuid, type, reason, message, timestamp)
 			SELECT i, 1, 1, 'event-' || i, 'Warning', 'BackOff', '%s', %d FROM n`, *eventCount, message, time.Now().UnixMicro()))
 		a.start()
-		quiet := a.latency(*measure)
+		if *measure > 0 {
+			a.compareLatency(4, attempt{reason: "a list of all Events", bearer: a.viewer, method: http.MethodGet, path: "/v0/workload-events?size=-1"})
+		}
 
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
@@ -39,9 +37,6 @@ func TestMemory_ViewerListsAllEvents(t *testing.T) {
 				for ctx.Err() == nil && a.listAll(ctx, int64(*eventCount*len(message)), complete) {
 				}
 			})
-		}
-		if attacked := a.latency(*measure); *measure > 0 {
-			t.Logf("the 99th percentile of an honest agent's reports: %s, and %s during the attack", quiet, attacked)
 		}
 		for range 2 {
 			select {
@@ -79,25 +74,4 @@ func (a *api) listAll(ctx context.Context, least int64, complete chan<- struct{}
 	default:
 	}
 	return true
-}
-
-// latency is the 99th percentile of the time of an honest agent's reports, 50 a second.
-func (a *api) latency(during time.Duration) time.Duration {
-	a.Helper()
-	if during == 0 {
-		return 0
-	}
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
-	var took []time.Duration
-	for end := time.Now().Add(during); time.Now().Before(end); <-tick.C {
-		begin := time.Now()
-		if err := a.report(a.Context(), fmt.Sprintf("honest-%d", begin.UnixNano())); err != nil {
-			a.Errorf("a report of an honest agent: %v", err)
-		}
-		took = append(took, time.Since(begin))
-	}
-	slices.Sort(took)
-	a.Logf("%d reports: median %s, maximum %s", len(took), took[len(took)/2], took[len(took)-1])
-	return took[len(took)*99/100]
 }

@@ -2,7 +2,6 @@ package attacks
 
 import (
 	"fmt"
-	"io"
 	"net/http"
 	"strings"
 	"testing"
@@ -27,15 +26,14 @@ func TestMemory_ViewersReadLongStoredTexts(t *testing.T) {
 		insert(1, 8, 30<<20)     // by an earlier version
 		insert(100, 100, 64<<10) // by an agent
 		a.start()
-		nothing := func() io.Reader { return http.NoBody }
 		timeline := fmt.Sprintf("/v0/workloads/WorkloadInstance/%d/events?size=1000", a.foreign.instance)
 		for _, try := range []attempt{
-			{"the timeline", a.viewer, http.MethodGet, timeline, nothing, []int{200, 429, 503}},
-			{"a search in the timeline", a.viewer, http.MethodGet, timeline + "&text=xy", nothing, []int{200, 429, 503}},
-			{"a list", a.viewer, http.MethodGet, "/v0/workload-events", nothing, []int{200, 429, 503}},
-			{"a list of all", a.viewer, http.MethodGet, "/v0/workload-events?size=-1", nothing, []int{200, 429, 503}},
-			{"a list by message", a.viewer, http.MethodGet, "/v0/workload-events?message=x", nothing, []int{200, 429, 503}},
-			{"an Event", a.viewer, http.MethodGet, "/v0/workload-events/1", nothing, []int{200, 429, 503}},
+			{"the timeline", a.viewer, http.MethodGet, timeline, body{}, []int{200, 429, 503}},
+			{"a search in the timeline", a.viewer, http.MethodGet, timeline + "&text=xy", body{}, []int{200, 429, 503}},
+			{"a list", a.viewer, http.MethodGet, "/v0/workload-events", body{}, []int{200, 429, 503}},
+			{"a list of all", a.viewer, http.MethodGet, "/v0/workload-events?size=-1", body{}, []int{200, 429, 503}},
+			{"a list by message", a.viewer, http.MethodGet, "/v0/workload-events?message=x", body{}, []int{200, 429, 503}},
+			{"an Event", a.viewer, http.MethodGet, "/v0/workload-events/1", body{}, []int{200, 429, 503}},
 		} {
 			a.repeat(8, try)
 		}
