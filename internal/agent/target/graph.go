@@ -50,7 +50,7 @@ func (g *graph) upsert(o Object) bool {
 		if slices.Equal(old.Owners, o.Owners) && slices.Equal(old.Instances, o.Instances) {
 			// The object exists, even if it was marked as deleted or another object had taken its name.
 			old.LookedUp, old.deletedAt = o.LookedUp, time.Time{}
-			g.names[o.Ref].current = o.UID
+			g.nameOf(o.Ref).current = o.UID
 			return false
 		}
 		g.unlink(old)
@@ -58,7 +58,7 @@ func (g *graph) upsert(o Object) bool {
 	o.Owners = g.ownersOfSibling(o.Owners)
 	g.nodes[o.UID] = &node{Object: o}
 	g.countUID(o.Ref, o.UID, 1)
-	g.names[o.Ref].current = o.UID
+	g.nameOf(o.Ref).current = o.UID
 	for _, instance := range o.Instances {
 		add(g.labelled, instance, o.UID)
 	}
@@ -107,13 +107,19 @@ func (g *graph) clearCurrent(n *node) {
 	}
 }
 
-// countUID adds n to the count of a UID under a name.
-func (g *graph) countUID(ref Ref, uid types.UID, n int) {
+// nameOf returns what is known of a name, a new entry if nothing is.
+func (g *graph) nameOf(ref Ref) *name {
 	known := g.names[ref]
 	if known == nil {
 		known = &name{}
 		g.names[ref] = known
 	}
+	return known
+}
+
+// countUID adds n to the count of a UID under a name.
+func (g *graph) countUID(ref Ref, uid types.UID, n int) {
+	known := g.nameOf(ref)
 	known.count(uid, n)
 	if known.firstN == 0 && len(known.others) == 0 {
 		delete(g.names, ref)

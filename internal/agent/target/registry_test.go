@@ -241,3 +241,18 @@ func TestCurrent_LastUpsertedObjectHasTheName(t *testing.T) {
 		t.Errorf("Current returned %v (%t), want %v", got, ok, web)
 	}
 }
+
+// Two kinds may serve one object under one UID, such as Events of two groups.
+func TestRegistry_Upsert_UIDWithAnotherName(t *testing.T) {
+	r := NewRegistry()
+	first := Object{Identity: Identity{Ref: Ref{Kind: "Event", Namespace: "app", Name: "a"}, UID: "u"}}
+	second := first
+	second.Group = "events.k8s.io"
+	r.Upsert(first)
+	r.Upsert(second)
+	for _, o := range []Object{first, second} {
+		if got, ok := r.ExistingObject(o.Ref); !ok || got.UID != "u" {
+			t.Errorf("the object of %v is %v, %t, want that with the UID u", o.Ref, got, ok)
+		}
+	}
+}
