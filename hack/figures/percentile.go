@@ -1,4 +1,4 @@
-// Package figures computes the figures of measurements.
+// Package figures reads and computes the figures of measurements.
 package figures
 
 import "slices"

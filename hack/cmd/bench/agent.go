@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/threeport/threeport-agent/api/v1alpha1"
+	"github.com/threeport/threeport-agent/hack/figures"
 	"github.com/threeport/threeport-agent/internal/e2e/process"
 	"github.com/threeport/threeport-agent/internal/e2e/upstream"
 )
@@ -222,7 +223,7 @@ func (d *delivery) measureFirstStart(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	watches, err := d.countWatches(ctx)
+	watches, err := figures.CountWatches(ctx, d.client)
 	if err != nil {
 		return err
 	}
@@ -247,7 +248,7 @@ func (d *delivery) measureFirstStart(ctx context.Context) error {
 		return err
 	}
 	d.table.set("read from the API server at the first start", "MB", d.protocol, float64(used.read)/1e6)
-	after, err := d.countWatches(ctx)
+	after, err := figures.CountWatches(ctx, d.client)
 	d.table.set("watches", "", d.protocol, float64(after-watches))
 	return err
 }

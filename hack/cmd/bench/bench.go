@@ -7,8 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
-	"strconv"
-	"strings"
 	"time"
 
 	"k8s.io/client-go/kubernetes"
@@ -213,41 +211,7 @@ func (w *world) recordServer(ctx context.Context, column string, before float64)
 
 // medianMemory returns the resident memory of a process in MB, as the median of readings in five seconds.
 func medianMemory(ctx context.Context, pid int) (float64, error) {
-	var all []float64
-	ticker := time.NewTicker(500 * time.Millisecond)
-	defer ticker.Stop()
-	for range 11 {
-		bytes, err := process.ResidentBytes(pid)
-		if err != nil {
-			return 0, err
-		}
-		all = append(all, float64(bytes)/1e6)
-		select {
-		case <-ticker.C:
-		case <-ctx.Done():
-			return 0, ctx.Err()
-		}
-	}
-	return figures.Percentile(all, 50), nil
-}
-
-// countWatches returns the number of open WATCH requests of the API server.
-func (w *world) countWatches(ctx context.Context) (int, error) {
-	text, err := w.client.Discovery().RESTClient().Get().AbsPath("/metrics").DoRaw(ctx)
-	if err != nil {
-		return 0, fmt.Errorf("read the API server's metrics: %w", err)
-	}
-	total := 0
-	for line := range strings.Lines(string(text)) {
-		if strings.HasPrefix(line, "apiserver_longrunning_requests{") && strings.Contains(line, `verb="WATCH"`) {
-			n, err := strconv.Atoi(strings.TrimSpace(line[strings.LastIndexByte(line, ' ')+1:]))
-			if err != nil {
-				return 0, fmt.Errorf("read the API server's metrics: %q: %w", line, err)
-			}
-			total += n
-		}
-	}
-	return total, nil
+	return figures.MedianMemory(ctx, pid, 11, 500*time.Millisecond)
 }
 
 func (b *bench) file(name string) string { return filepath.Join(b.dir, name) }

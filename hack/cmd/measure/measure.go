@@ -121,7 +121,7 @@ func (s *stack) stableWatchCount(ctx context.Context) (int, error) {
 	defer ticker.Stop()
 	last, same := -1, 0
 	for {
-		n, err := s.countWatches(ctx)
+		n, err := figures.CountWatches(ctx, s.client)
 		if err != nil {
 			return 0, err
 		}

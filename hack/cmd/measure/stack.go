@@ -3,10 +3,8 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"k8s.io/client-go/kubernetes"
@@ -114,42 +112,7 @@ func (s *stack) stop() error {
 	return errors.Join(append(errs, os.RemoveAll(s.dir))...)
 }
 
-// countWatches returns the number of open WATCH requests of the API server.
-func (s *stack) countWatches(ctx context.Context) (int, error) {
-	text, err := s.client.Discovery().RESTClient().Get().AbsPath("/metrics").DoRaw(ctx)
-	if err != nil {
-		return 0, fmt.Errorf("read the API server's metrics: %w", err)
-	}
-	total := 0
-	for line := range strings.Lines(string(text)) {
-		if strings.HasPrefix(line, "apiserver_longrunning_requests{") && strings.Contains(line, `verb="WATCH"`) {
-			var n int
-			if _, err := fmt.Sscan(line[strings.LastIndexByte(line, ' ')+1:], &n); err != nil {
-				return 0, fmt.Errorf("read the API server's metrics: %q: %w", line, err)
-			}
-			total += n
-		}
-	}
-	return total, nil
-}
-
-// medianMemory returns the memory of an idle process in MB, as the median of several readings.
+// medianMemory returns the memory of an idle process in MB, as the median of nine readings.
 func medianMemory(ctx context.Context, pid int) (float64, error) {
-	const readings = 9
-	all := make([]float64, 0, readings)
-	ticker := time.NewTicker(2 * time.Second)
-	defer ticker.Stop()
-	for range readings {
-		bytes, err := process.ResidentBytes(pid)
-		if err != nil {
-			return 0, err
-		}
-		all = append(all, float64(bytes)/1e6)
-		select {
-		case <-ticker.C:
-		case <-ctx.Done():
-			return 0, ctx.Err()
-		}
-	}
-	return figures.Percentile(all, 50), nil
+	return figures.MedianMemory(ctx, pid, 9, 2*time.Second)
 }
