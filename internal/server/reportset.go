@@ -20,6 +20,10 @@ import (
 // reportSetTimeout is how long the whole body of a report set may take to arrive.
 const reportSetTimeout = time.Minute
 
+// largeSet is about the most that an agent sends in one set, in bytes of text, except for a long definition. Half of the processors
+// decode larger ones.
+const largeSet = 1 << 20
+
 // reportStore applies report sets.
 type reportStore interface {
 	// ApplyAs answers each report of a set, and returns the workloads that the set assigned to its cluster. Its error is a
@@ -29,16 +33,21 @@ type reportStore interface {
 
 // reportSets are the endpoints of report sets.
 type reportSets struct {
-	store    reportStore
-	limits   Limits
-	memory   *reportSetMemory
-	decoders decoders
-	metrics  *metrics
-	claims   *claims
+	store   reportStore
+	limits  Limits
+	memory  *reportSetMemory
+	turns   turns          // to decode
+	large   *memoryLimiter // counts large sets that are decoded, not bytes
+	metrics *metrics
+	claims  *claims
 }
 
 func newReportSets(s reportStore, limits Limits, m *metrics, c *claims) *reportSets {
-	return &reportSets{store: s, limits: limits, memory: newReportSetMemory(limits), decoders: newDecoders(), metrics: m, claims: c}
+	return &reportSets{
+		store: s, limits: limits, memory: newReportSetMemory(limits), metrics: m, claims: c,
+		turns: newTurns(reportSetWait, longWork),
+		large: newMemoryLimiter(int64(max(1, runtime.GOMAXPROCS(0)/2)), 1, reportSetWait),
+	}
 }
 
 // bodyLimit bounds a report set as sent.
@@ -180,7 +189,7 @@ func bodyTimeout(ctx context.Context, cause error) error {
 
 // decode makes a set of a body, in memory that it reserves.
 func (r *reportSets) decode(ctx context.Context, body []byte, encoding string, from sender) (*decodedSet, error) {
-	turn, err := r.decoders.turn(ctx, from)
+	turn, err := r.turns.begin(ctx, from, 1)
 	if err != nil {
 		return nil, tooManySets(ctx, err)
 	}
@@ -194,7 +203,7 @@ func (r *reportSets) decode(ctx context.Context, body []byte, encoding string, f
 		return nil, tooManySets(ctx, err)
 	}
 	if size > largeSet {
-		processor, err := r.decoders.large.acquire(ctx, from, 1)
+		processor, err := r.large.acquire(ctx, from, 1)
 		if err != nil {
 			memory.release()
 			return nil, tooManySets(ctx, err)
@@ -218,7 +227,7 @@ func (r *reportSets) decode(ctx context.Context, body []byte, encoding string, f
 
 // decodedSize decompresses a body to find its size. So a small body need not wait for the memory of the largest, and no body
 // acquires more memory while it is decoded.
-func (r *reportSets) decodedSize(ctx context.Context, turn *decodeTurn, body []byte, encoding string, from sender) (size int64, err error) {
+func (r *reportSets) decodedSize(ctx context.Context, turn *turn, body []byte, encoding string, from sender) (size int64, err error) {
 	if encoding == "" {
 		return int64(len(body)), nil
 	}

@@ -136,9 +136,9 @@ func (v *v0API) routes() (rows []route) {
 			list, read = list.as(auth.KindDefinition), read.as(auth.KindDefinition)
 		}
 		rows = append(rows,
-			route{"GET", "/v0/" + r.Path, list, noBody, v.rows(r, v.list)},
+			route{"GET", "/v0/" + r.Path, list, noBody, v.rows(r, v.reading(v.list))},
 			route{"POST", "/v0/" + r.Path, create, body, v.rows(r, v.create)},
-			route{"GET", "/v0/" + r.Path + "/{id}", read, noBody, v.rows(r, v.get)},
+			route{"GET", "/v0/" + r.Path + "/{id}", read, noBody, v.rows(r, v.reading(v.get))},
 			route{"PATCH", "/v0/" + r.Path + "/{id}", agents.as(auth.KindV0Report), body, v.rows(r, v.update)},
 			route{"DELETE", "/v0/" + r.Path + "/{id}", admins, noBody, v.rows(r, v.remove)},
 			route{"GET", "/" + r.Path + "/versions", readers, noBody, v.plain(versions(r))})
@@ -167,8 +167,11 @@ func (s *Server) newHandlers(v0 *v0API) (*handlers, error) {
 	v0.claims = &claims{required: s.config.RequireAssignment, access: s.access, counter: counted.claims, log: s.log}
 	return &handlers{
 		probes: &probes{database: s.store, now: time.Now}, metrics: counted, openAPI: &openAPI{limits: s.config.Limits}, v0: v0,
-		reportSets:  newReportSets(s.store, s.config.Limits, counted, v0.claims),
-		workloads:   &workloads{store: s.store, answers: answers, searches: v0.limits.searches, retention: s.config.Maintenance.Retention, claims: v0.claims},
+		reportSets: newReportSets(s.store, s.config.Limits, counted, v0.claims),
+		workloads: &workloads{
+			store: s.store, answers: answers, reads: v0.limits.reads, searches: v0.limits.searches,
+			retention: s.config.Maintenance.Retention, claims: v0.claims,
+		},
 		assignments: &assignments{s.store},
 		clusters:    &clusters{store: s.store, answers: answers, definitions: v0.definitions},
 		watches:     newWatches(s.store, s.config.Limits.Watches, counted, s.onShutdown()),

@@ -93,6 +93,10 @@ func (v *v0API) logFailure(req *http.Request, err error, e *httpError) {
 var oneRow = threeport.Meta{Page: 1, Size: 1, TotalCount: 1}
 
 func (v *v0API) create(req *v0Request) error {
+	return v.inTurn(req, req.bodyBytes(), func() error { return v.createRow(req) })
+}
+
+func (v *v0API) createRow(req *v0Request) error {
 	held, err := req.acquire(v.limits.bodies, req.firstBytes())
 	if err != nil {
 		return err
@@ -141,12 +145,16 @@ func (v *v0API) get(req *v0Request) error {
 	if err := v.authorize(req.Context(), req.resource, nil, found.Row); err != nil {
 		return err
 	}
+	return v.inTurn(req, found.Size, func() error { return v.readRow(req, found) })
+}
+
+func (v *v0API) readRow(req *v0Request, found store.Found) error {
 	held, err := req.acquire(v.limits.answers, found.Size)
 	if err != nil {
 		return err
 	}
 	defer held.release()
-	row, err := v.store.Get(req.Context(), req.resource, id)
+	row, err := v.store.Get(req.Context(), req.resource, found.ID)
 	if err != nil {
 		return err
 	}
@@ -171,6 +179,10 @@ func (v *v0API) update(req *v0Request) error {
 	if err := v.authorize(req.Context(), req.resource, nil, before.Row); err != nil {
 		return err
 	}
+	return v.inTurn(req, before.Size+req.bodyBytes(), func() error { return v.updateRow(req, before) })
+}
+
+func (v *v0API) updateRow(req *v0Request, before store.Found) error {
 	held, err := req.acquire(v.limits.bodies, before.Size+req.firstBytes())
 	if err != nil {
 		return err
@@ -183,7 +195,7 @@ func (v *v0API) update(req *v0Request) error {
 	if err := v.authorize(req.Context(), req.resource, values, before.Row); err != nil {
 		return err
 	}
-	row, err := v.store.Update(req.Context(), req.resource, id, values)
+	row, err := v.store.Update(req.Context(), req.resource, before.ID, values)
 	if err != nil {
 		return err
 	}

@@ -1,8 +1,10 @@
 package server
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"math"
 	"net/http"
 	"slices"
 	"time"
@@ -42,6 +44,10 @@ const (
 	searchSlotsPerRole = searchSlots - 1
 )
 
+// largeValues is the size, in bytes, above which a request needs a turn of its sender, since values of 8 MiB take a second. The pause
+// grows with the size, because a large request also delays those of others for longer.
+const largeValues = 64 << 10
+
 // v0Wait is how long a request of v0 waits for memory or a slot before the server asks its sender to repeat it.
 const v0Wait = 5 * time.Second
 
@@ -52,6 +58,8 @@ type v0Limits struct {
 	answers   *memoryLimiter
 	longLists *memoryLimiter // counts lists, not bytes
 	searches  *memoryLimiter // counts searches, not bytes; those of all lists
+	turns     turns          // of requests with large values
+	reads     viewerReads
 }
 
 func newV0Limits(body int64) *v0Limits {
@@ -62,6 +70,8 @@ func newV0Limits(body int64) *v0Limits {
 		answers:   newMemoryLimiter(answerBytes, answerBytesPerSender, v0Wait).limitRoles(answerBytesPerRole),
 		longLists: newMemoryLimiter(v0LongLists, 1, v0Wait).limitRoles(v0LongListsPerRole),
 		searches:  newMemoryLimiter(searchSlots, 1, v0Wait).limitRoles(searchSlotsPerRole),
+		turns:     newTurns(v0Wait, 0),
+		reads:     viewerReads{newMemoryLimiter(math.MaxInt64, 1, v0Wait)},
 	}
 }
 
@@ -93,6 +103,34 @@ func (r *v0Request) bodyLimit() bodyLimit {
 		limit.bytes = min(limit.bytes, agentBody(r.resource))
 	}
 	return limit
+}
+
+// viewerReads let a viewer have one read of rows at a time, so that a viewer occupies one processor at most. Agents read a few of
+// their own rows, and administrators are trusted.
+type viewerReads struct{ limiter *memoryLimiter }
+
+// begin waits until a viewer has no other read. The caller calls end.
+func (r viewerReads) begin(ctx context.Context, from sender) (end func(), err error) {
+	if from.role != auth.RoleViewer {
+		return func() {}, nil
+	}
+	held, err := r.limiter.acquire(ctx, from, 1)
+	if err != nil {
+		return nil, err
+	}
+	return held.release, nil
+}
+
+// reading serves a read of rows.
+func (v *v0API) reading(serve func(*v0Request) error) func(*v0Request) error {
+	return func(req *v0Request) error {
+		end, err := v.limits.reads.begin(req.Context(), senderOf(req.Request))
+		if err != nil {
+			return err
+		}
+		defer end()
+		return serve(req)
+	}
 }
 
 // acquire reserves memory for a value of n bytes, or fails with errNoMemory. The caller releases the reservation.
@@ -127,4 +165,26 @@ func bodyError(err error) error {
 		return fmt.Errorf("read body: %w", err)
 	}
 	return &httpError{http.StatusInternalServerError, "read body: " + err.Error()}
+}
+
+// bodyBytes is the size of the body, or the limit if the size is unknown.
+func (r *v0Request) bodyBytes() int64 {
+	if r.ContentLength >= 0 {
+		return r.ContentLength
+	}
+	return r.bodyLimit().bytes
+}
+
+// inTurn does the work of a request with values of a size, in bytes. If they are large, it waits for a turn of the sender. The work
+// includes reading the body, which is the most of it if the server rejects the body. Administrators are trusted, and need no turn.
+func (v *v0API) inTurn(req *v0Request, size int64, work func() error) error {
+	if size <= largeValues || auth.PrincipalFrom(req.Context()).Role == auth.RoleAdmin {
+		return work()
+	}
+	turn, err := v.limits.turns.begin(req.Context(), senderOf(req.Request), size/largeValues)
+	if err != nil {
+		return err
+	}
+	defer turn.end()
+	return turn.work(work)
 }

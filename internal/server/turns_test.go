@@ -1,0 +1,173 @@
+package server
+
+import (
+	"errors"
+	"math"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/threeport/threeport-agent/internal/server/auth"
+)
+
+func TestTurns_LongWork_PausesItsSender(t *testing.T) {
+	for _, tc := range []struct{ work, pause time.Duration }{
+		{work: longWork, pause: 0}, {work: time.Second, pause: 2 * time.Second}, {work: 9 * time.Second, pause: maxPause},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			all := newTurns(testWait, longWork)
+			next := func(name string) time.Duration {
+				t.Helper()
+				begin := time.Now()
+				turn, err := all.begin(t.Context(), sender{name: name}, 2)
+				if err != nil {
+					t.Fatal(err)
+				}
+				turn.end()
+				return time.Since(begin)
+			}
+			turn, err := all.begin(t.Context(), sender{name: "one"}, 2)
+			if err != nil {
+				t.Fatal(err)
+			}
+			_ = turn.work(func() error {
+				time.Sleep(tc.work)
+				return nil
+			})
+			turn.end()
+			if took := next("another"); took != 0 {
+				t.Errorf("after %v of work another sender waits %v, want not at all", tc.work, took)
+			}
+			if took := next("one"); took != tc.pause {
+				t.Errorf("after %v of work the sender waits %v, want %v", tc.work, took, tc.pause)
+			}
+		})
+	}
+}
+
+// A set of a sender waits while another one of it is decoded. The sets of others do not.
+func TestReportSets_Decode_TakesTurns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newReportSets(nil, DefaultLimits(), nil, nil)
+		one, another := sender{name: "one"}, sender{name: "another"}
+		turn, err := r.turns.begin(t.Context(), one, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body := setOf(t, 10)
+		for from, want := range map[sender]int{one: http.StatusServiceUnavailable, another: 0} {
+			set, err := r.decode(t.Context(), body, "gzip", from)
+			got := 0
+			if refused, ok := errors.AsType[huma.StatusError](err); ok {
+				got = refused.GetStatus()
+			}
+			if got != want {
+				t.Errorf("a set of %s while one of the first sender is decoded: %v, want code %d", from.name, err, want)
+			}
+			if set != nil {
+				set.memory.release()
+			}
+		}
+		turn.end()
+	})
+}
+
+// Half of the processors decode large sets, and small ones do not wait for them.
+func TestReportSets_Decode_LargeSetsLeaveProcessors(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newReportSets(nil, DefaultLimits(), nil, nil)
+		for i := 0; ; i++ { // until all are in use
+			if _, err := r.large.tryAcquire(sender{name: string(rune('a' + i))}, 1); err != nil {
+				break
+			}
+		}
+		begin := time.Now()
+		if set, err := r.decode(t.Context(), setOf(t, largeSet), "gzip", sender{name: "large"}); err == nil || time.Since(begin) != reportSetWait {
+			t.Errorf("a large set returned %v, %v after %v, want an error after %v", set, err, time.Since(begin), reportSetWait)
+		}
+		begin = time.Now()
+		if _, err := r.decode(t.Context(), setOf(t, 10), "gzip", sender{name: "small"}); err != nil || time.Since(begin) != 0 {
+			t.Errorf("a small set returned %v after %v, want no error and no wait", err, time.Since(begin))
+		}
+	})
+}
+
+// as is a request by a role from an address.
+func as(t *testing.T, role auth.Role, address string) *v0Request {
+	t.Helper()
+	req := httptest.NewRequestWithContext(
+		auth.WithPrincipal(t.Context(), auth.Principal{Name: "one", Role: role, Credential: auth.CredentialToken}),
+		http.MethodGet, "/", nil)
+	req.RemoteAddr = address
+	return v0RequestOf(req, newV0Limits(testBody))
+}
+
+// TestV0_LargeValues_PauseTheirSender works on values for a tenth of a second, and then on other values.
+func TestV0_LargeValues_PauseTheirSender(t *testing.T) {
+	const work = 100 * time.Millisecond
+	for _, tc := range []struct {
+		name    string
+		role    auth.Role
+		address string
+		first   int64
+		size    int64
+		pause   time.Duration
+	}{
+		{"a large value", auth.RoleAgent, oneAddress, 4 * largeValues, largeValues + 1, 4 * work},
+		{"a small value", auth.RoleAgent, oneAddress, 4 * largeValues, largeValues, 0},
+		{"after a small value", auth.RoleAgent, oneAddress, largeValues, 4 * largeValues, 0},
+		{"after the largest value", auth.RoleAgent, oneAddress, 1000 * largeValues, largeValues + 1, maxPause},
+		{"another agent", auth.RoleAgent, anotherAddress, 4 * largeValues, 4 * largeValues, 0},
+		{"an administrator", auth.RoleAdmin, oneAddress, 4 * largeValues, 4 * largeValues, 0},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				v := &v0API{limits: newV0Limits(testBody)}
+				v.limits.turns.limiter.wait = time.Minute
+				first := as(t, auth.RoleAgent, oneAddress)
+				if tc.role == auth.RoleAdmin {
+					first = as(t, auth.RoleAdmin, oneAddress)
+				}
+				if err := v.inTurn(first, tc.first, func() error { time.Sleep(work); return nil }); err != nil {
+					t.Fatal(err)
+				}
+				begin := time.Now()
+				if err := v.inTurn(as(t, tc.role, tc.address), tc.size, func() error { return nil }); err != nil {
+					t.Fatal(err)
+				}
+				if got := time.Since(begin); got != tc.pause {
+					t.Errorf("the next value waits for %v, want %v", got, tc.pause)
+				}
+				time.Sleep(2 * maxPause)
+				synctest.Wait()
+				expectAllFree(t, "turns", v.limits.turns.limiter, math.MaxInt64)
+			})
+		})
+	}
+}
+
+func TestViewerReads_SecondRead_Waits(t *testing.T) {
+	for role, want := range map[auth.Role]error{auth.RoleViewer: errNoMemory, auth.RoleAgent: nil, auth.RoleAdmin: nil} {
+		synctest.Test(t, func(t *testing.T) {
+			v := &v0API{limits: newV0Limits(testBody)}
+			served := 0
+			var nested error
+			read := v.reading(func(*v0Request) error { served++; return nil })
+			err := v.reading(func(req *v0Request) error {
+				nested = read(req)
+				if role == auth.RoleViewer {
+					return read(as(t, role, anotherAddress))
+				}
+				return nil
+			})(as(t, role, oneAddress))
+			if err != nil || served != 1 || !errors.Is(nested, want) {
+				t.Errorf("%s: the second read of the same sender returned %v, want %v; %d reads were served, error %v", role, nested, want, served, err)
+			}
+			expectAllFree(t, "reads", v.limits.reads.limiter, math.MaxInt64)
+		})
+	}
+}
