@@ -45,7 +45,7 @@ type reportSets struct {
 func newReportSets(s reportStore, limits Limits, m *metrics, c *claims) *reportSets {
 	return &reportSets{
 		store: s, limits: limits, memory: newReportSetMemory(limits), metrics: m, claims: c,
-		turns: newTurns(reportSetWait, longWork),
+		turns: newTurns(reportSetWait, longWork, maxPause),
 		large: newMemoryLimiter(int64(max(1, runtime.GOMAXPROCS(0)/2)), 1, reportSetWait),
 	}
 }

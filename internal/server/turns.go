@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// A sender pauses after longWork on one of its large requests, at most for maxPause.
+// An agent pauses after longWork on one of its large requests, at most for maxPause.
 const (
 	longWork = 50 * time.Millisecond
 	maxPause = 5 * time.Second
@@ -15,13 +15,14 @@ const (
 // turns let the server work on one large request of a sender at a time, with pauses. So a sender with many of them has a part of a
 // processor.
 type turns struct {
-	limiter *memoryLimiter // counts requests, not bytes
-	free    time.Duration  // of work without a pause
+	limiter  *memoryLimiter // counts requests, not bytes
+	free     time.Duration  // of work without a pause
+	maxPause time.Duration
 }
 
 // newTurns makes turns for which a request waits up to a time.
-func newTurns(wait, free time.Duration) turns {
-	return turns{newMemoryLimiter(math.MaxInt64, 1, wait), free}
+func newTurns(wait, free, maxPause time.Duration) turns {
+	return turns{newMemoryLimiter(math.MaxInt64, 1, wait), free, maxPause}
 }
 
 // begin waits until no other large request of a sender is worked on. The caller ends the turn. The pause after it is a number of
@@ -31,13 +32,13 @@ func (t turns) begin(ctx context.Context, from sender, pause int64) (*turn, erro
 	if err != nil {
 		return nil, err
 	}
-	return &turn{held: held, free: t.free, pause: pause}, nil
+	return &turn{of: t, held: held, pause: pause}, nil
 }
 
 // turn is the right of a sender to have a large request worked on.
 type turn struct {
+	of     turns
 	held   *reservation
-	free   time.Duration
 	pause  int64
 	worked time.Duration
 }
@@ -50,9 +51,9 @@ func (t *turn) work(do func() error) error {
 
 // end lets the sender have its next turn, after a pause if this one was long.
 func (t *turn) end() {
-	if t.worked <= t.free {
+	if t.worked <= t.of.free {
 		t.held.release()
 		return
 	}
-	time.AfterFunc(min(time.Duration(t.pause)*t.worked, maxPause), t.held.release)
+	time.AfterFunc(min(time.Duration(t.pause)*t.worked, t.of.maxPause), t.held.release)
 }

@@ -19,7 +19,7 @@ func TestTurns_LongWork_PausesItsSender(t *testing.T) {
 		{work: longWork, pause: 0}, {work: time.Second, pause: 2 * time.Second}, {work: 9 * time.Second, pause: maxPause},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			all := newTurns(testWait, longWork)
+			all := newTurns(testWait, longWork, maxPause)
 			next := func(name string) time.Duration {
 				t.Helper()
 				begin := time.Now()
@@ -150,23 +150,36 @@ func TestV0_LargeValues_PauseTheirSender(t *testing.T) {
 	}
 }
 
+// TestViewerReads_SecondRead_Waits reads for a second: during another read of the same sender, and after it.
 func TestViewerReads_SecondRead_Waits(t *testing.T) {
-	for role, want := range map[auth.Role]error{auth.RoleViewer: errNoMemory, auth.RoleAgent: nil, auth.RoleAdmin: nil} {
+	const work = time.Second
+	for role, want := range map[auth.Role]struct {
+		during error
+		pause  time.Duration
+	}{
+		auth.RoleViewer: {errNoMemory, maxReadPause}, auth.RoleAgent: {}, auth.RoleAdmin: {},
+	} {
 		synctest.Test(t, func(t *testing.T) {
 			v := &v0API{limits: newV0Limits(testBody)}
-			served := 0
-			var nested error
-			read := v.reading(func(*v0Request) error { served++; return nil })
-			err := v.reading(func(req *v0Request) error {
-				nested = read(req)
-				if role == auth.RoleViewer {
-					return read(as(t, role, anotherAddress))
+			other := v.reading(func(*v0Request) error { return nil })
+			read := v.reading(func(req *v0Request) error {
+				if err := other(req); !errors.Is(err, want.during) {
+					t.Errorf("%s: another read returned %v, want %v", role, err, want.during)
 				}
+				if err := other(as(t, role, anotherAddress)); err != nil {
+					t.Errorf("%s: a read of another sender failed: %v", role, err)
+				}
+				time.Sleep(work)
 				return nil
-			})(as(t, role, oneAddress))
-			if err != nil || served != 1 || !errors.Is(nested, want) {
-				t.Errorf("%s: the second read of the same sender returned %v, want %v; %d reads were served, error %v", role, nested, want, served, err)
+			})
+			if err := read(as(t, role, oneAddress)); err != nil {
+				t.Fatal(err)
 			}
+			begin := time.Now()
+			if err := other(as(t, role, oneAddress)); err != nil || time.Since(begin) != want.pause {
+				t.Errorf("%s: the next read waits for %v, error %v; want %v", role, time.Since(begin), err, want.pause)
+			}
+			synctest.Wait()
 			expectAllFree(t, "reads", v.limits.reads.limiter, math.MaxInt64)
 		})
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"net/http"
 	"slices"
 	"time"
@@ -70,8 +69,8 @@ func newV0Limits(body int64) *v0Limits {
 		answers:   newMemoryLimiter(answerBytes, answerBytesPerSender, v0Wait).limitRoles(answerBytesPerRole),
 		longLists: newMemoryLimiter(v0LongLists, 1, v0Wait).limitRoles(v0LongListsPerRole),
 		searches:  newMemoryLimiter(searchSlots, 1, v0Wait).limitRoles(searchSlotsPerRole),
-		turns:     newTurns(v0Wait, 0),
-		reads:     viewerReads{newMemoryLimiter(math.MaxInt64, 1, v0Wait)},
+		turns:     newTurns(v0Wait, 0, maxPause),
+		reads:     viewerReads{newTurns(v0Wait, 0, maxReadPause)},
 	}
 }
 
@@ -105,20 +104,27 @@ func (r *v0Request) bodyLimit() bodyLimit {
 	return limit
 }
 
-// viewerReads let a viewer have one read of rows at a time, so that a viewer occupies one processor at most. Agents read a few of
-// their own rows, and administrators are trusted.
-type viewerReads struct{ limiter *memoryLimiter }
+// maxReadPause is the maximum pause after a read of a viewer. A person does not notice it.
+const maxReadPause = 250 * time.Millisecond
+
+// viewerReads let a viewer have one read of rows at a time, with a pause as long. So a viewer with many short reads occupies half of
+// a processor. Agents read a few of their own rows, and administrators are trusted.
+type viewerReads struct{ turns }
 
 // begin waits until a viewer has no other read. The caller calls end.
 func (r viewerReads) begin(ctx context.Context, from sender) (end func(), err error) {
 	if from.role != auth.RoleViewer {
 		return func() {}, nil
 	}
-	held, err := r.limiter.acquire(ctx, from, 1)
+	turn, err := r.turns.begin(ctx, from, 1)
 	if err != nil {
 		return nil, err
 	}
-	return held.release, nil
+	began := time.Now()
+	return func() {
+		turn.worked = time.Since(began)
+		turn.end()
+	}, nil
 }
 
 // reading serves a read of rows.
