@@ -17,8 +17,9 @@ import (
 
 // endpoint serves the requests of a route. Operations are huma's: it reads their parameters, and documents them.
 type endpoint struct {
-	serve    func(bodyLimit) http.HandlerFunc // nil for an operation
-	register func(huma.API, route)            // nil for all others
+	serve    func(bodyLimit) http.HandlerFunc        // nil for an operation
+	register func(huma.API, route)                   // nil for all others
+	wrap     func(http.HandlerFunc) http.HandlerFunc // nil for none; not for pages
 	errors   errorStyle
 }
 
@@ -89,6 +90,10 @@ func (r *router) serve(rows []route) http.Handler {
 			r.mux.HandleFunc(row.method+" "+row.path, e.serve(row.body))
 		case e.serve != nil:
 			r.add(row.method, row.path, e.errors, e.serve(row.body))
+		}
+		if row.endpoint.wrap != nil {
+			methods := r.paths[row.path].methods
+			methods[row.method] = row.endpoint.wrap(methods[row.method])
 		}
 	}
 	for path, h := range r.paths {

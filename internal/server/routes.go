@@ -71,25 +71,25 @@ type handlers struct {
 
 // routes are all routes of the server. A path that is in no row is answered with v0's 404, to administrators only.
 func (h *handlers) routes() []route {
-	reportSetBody := h.reportSets.bodyLimit()
+	reportSetBody, reads := h.reportSets.bodyLimit(), h.v0.limits.reads
 	rows := []route{
 		{"GET", "/healthz", anyone, noBody, handle(h.probes.alive)},
 		{"GET", "/readyz", anyone, noBody, handle(h.probes.ready)},
-		{"GET", "/metrics", viewers, noBody, handle(h.metrics.handler().ServeHTTP)},
+		{"GET", "/metrics", viewers, noBody, reads.limit(handle(h.metrics.handler().ServeHTTP))},
 		{"GET", "/openapi.json", readers, noBody, handle(h.openAPI.serve)},
 
 		{"GET", "/workload-report-sets/versions", readers, noBody, operation(reportSetVersionsOperation, h.reportSets.versions)},
 		{"POST", "/v0/workload-report-sets", agents.as(auth.KindReportSet), reportSetBody, operation(applyReportSetOperation, h.reportSets.apply)},
 
-		{"GET", "/v0/workloads", viewers, noBody, operation(listWorkloadsOperation, h.workloads.list)},
+		{"GET", "/v0/workloads", viewers, noBody, reads.limit(operation(listWorkloadsOperation, h.workloads.list))},
 		{"GET", "/v0/workloads/watch", viewers.as(auth.KindStream), noBody, operation(watchWorkloadsOperation, h.watches.watch)},
-		{"GET", workloadPath, viewers, noBody, operation(getWorkloadOperation, h.workloads.get)},
-		{"GET", "/v0/workloads/{type}/{id}/events", viewers, noBody, operation(listWorkloadEventsOperation, h.workloads.listEvents)},
+		{"GET", workloadPath, viewers, noBody, reads.limit(operation(getWorkloadOperation, h.workloads.get))},
+		{"GET", "/v0/workloads/{type}/{id}/events", viewers, noBody, reads.limit(operation(listWorkloadEventsOperation, h.workloads.listEvents))},
 		{"GET", "/v0/workloads/{type}/{id}/event-retention", readers, noBody, operation(getEventRetentionOperation, h.workloads.getEventRetention)},
 		{"PUT", "/v0/workloads/{type}/{id}/cluster", admins, assignmentBody, operation(assignWorkloadOperation, h.assignments.assign)},
 		{"DELETE", "/v0/workloads/{type}/{id}/cluster", admins, noBody, operation(releaseWorkloadOperation, h.assignments.release)},
-		{"GET", "/v0/clusters", viewers, noBody, operation(listClustersOperation, h.clusters.list)},
-		{"GET", "/v0/clusters/{uid}/objects/{objectUID}", viewers.as(auth.KindDefinition), noBody, operation(getObjectOperation, h.clusters.getObject)},
+		{"GET", "/v0/clusters", viewers, noBody, reads.limit(operation(listClustersOperation, h.clusters.list))},
+		{"GET", "/v0/clusters/{uid}/objects/{objectUID}", viewers.as(auth.KindDefinition), noBody, reads.limit(operation(getObjectOperation, h.clusters.getObject))},
 
 		{"DELETE", "/v0/clusters/{uid}", admins, noBody, operation(releaseClusterOperation, h.clusters.release)},
 		{"GET", "/v0/tokens", admins, noBody, operation(listTokensOperation, h.tokens.List)},
@@ -169,7 +169,7 @@ func (s *Server) newHandlers(v0 *v0API) (*handlers, error) {
 		probes: &probes{database: s.store, now: time.Now}, metrics: counted, openAPI: &openAPI{limits: s.config.Limits}, v0: v0,
 		reportSets: newReportSets(s.store, s.config.Limits, counted, v0.claims),
 		workloads: &workloads{
-			store: s.store, answers: answers, reads: v0.limits.reads, searches: v0.limits.searches,
+			store: s.store, answers: answers, searches: v0.limits.searches,
 			retention: s.config.Maintenance.Retention, claims: v0.claims,
 		},
 		assignments: &assignments{s.store},

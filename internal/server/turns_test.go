@@ -150,14 +150,14 @@ func TestV0_LargeValues_PauseTheirSender(t *testing.T) {
 	}
 }
 
-// TestViewerReads_SecondRead_Waits reads for a second: during another read of the same sender, and after it.
-func TestViewerReads_SecondRead_Waits(t *testing.T) {
+// TestRowReads_SecondRead_Waits reads for a second: during another read of the same sender, and after it.
+func TestRowReads_SecondRead_Waits(t *testing.T) {
 	const work = time.Second
 	for role, want := range map[auth.Role]struct {
 		during error
 		pause  time.Duration
 	}{
-		auth.RoleViewer: {errNoMemory, maxReadPause}, auth.RoleAgent: {}, auth.RoleAdmin: {},
+		auth.RoleViewer: {errNoMemory, maxReadPause}, auth.RoleAgent: {errNoMemory, maxReadPause}, auth.RoleAdmin: {},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			v := &v0API{limits: newV0Limits(testBody)}
@@ -180,7 +180,9 @@ func TestViewerReads_SecondRead_Waits(t *testing.T) {
 				t.Errorf("%s: the next read waits for %v, error %v; want %v", role, time.Since(begin), err, want.pause)
 			}
 			synctest.Wait()
-			expectAllFree(t, "reads", v.limits.reads.limiter, math.MaxInt64)
+			for _, turns := range v.limits.reads {
+				expectAllFree(t, "reads", turns.limiter, math.MaxInt64)
+			}
 		})
 	}
 }

@@ -160,8 +160,8 @@ func TestSearches_SecondOfASender_IsAnsweredWith503(t *testing.T) {
 	v.limits.searches.wait = 10 * time.Millisecond
 	router := newRouter()
 	router.api = newAPI(router, "test", false)
-	w := &workloads{store: s, answers: answerMemory{v.limits.answers}, reads: v.limits.reads, searches: v.limits.searches}
-	rows := append(v.strictRoutes(), route{"GET", "/v0/workloads", viewers, noBody, operation(listWorkloadsOperation, w.list)})
+	w := &workloads{store: s, answers: answerMemory{v.limits.answers}, searches: v.limits.searches}
+	rows := append(v.strictRoutes(), route{"GET", "/v0/workloads", viewers, noBody, v.limits.reads.limit(operation(listWorkloadsOperation, w.list))})
 	handler := router.serve(rows)
 	requestFrom := func(address, path string) *http.Request {
 		req := httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, http.NoBody)

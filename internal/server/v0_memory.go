@@ -1,7 +1,6 @@
 package server
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -58,7 +57,7 @@ type v0Limits struct {
 	longLists *memoryLimiter // counts lists, not bytes
 	searches  *memoryLimiter // counts searches, not bytes; those of all lists
 	turns     turns          // of requests with large values
-	reads     viewerReads
+	reads     rowReads
 }
 
 func newV0Limits(body int64) *v0Limits {
@@ -70,7 +69,7 @@ func newV0Limits(body int64) *v0Limits {
 		longLists: newMemoryLimiter(v0LongLists, 1, v0Wait).limitRoles(v0LongListsPerRole),
 		searches:  newMemoryLimiter(searchSlots, 1, v0Wait).limitRoles(searchSlotsPerRole),
 		turns:     newTurns(v0Wait, 0, maxPause),
-		reads:     viewerReads{newTurns(v0Wait, 0, maxReadPause)},
+		reads:     newRowReads(),
 	}
 }
 
@@ -102,41 +101,6 @@ func (r *v0Request) bodyLimit() bodyLimit {
 		limit.bytes = min(limit.bytes, agentBody(r.resource))
 	}
 	return limit
-}
-
-// maxReadPause is the maximum pause after a read of a viewer. A person does not notice it.
-const maxReadPause = 250 * time.Millisecond
-
-// viewerReads let a viewer have one read of rows at a time, with a pause as long. So a viewer with many short reads occupies half of
-// a processor. Agents read a few of their own rows, and administrators are trusted.
-type viewerReads struct{ turns }
-
-// begin waits until a viewer has no other read. The caller calls end.
-func (r viewerReads) begin(ctx context.Context, from sender) (end func(), err error) {
-	if from.role != auth.RoleViewer {
-		return func() {}, nil
-	}
-	turn, err := r.turns.begin(ctx, from, 1)
-	if err != nil {
-		return nil, err
-	}
-	began := time.Now()
-	return func() {
-		turn.worked = time.Since(began)
-		turn.end()
-	}, nil
-}
-
-// reading serves a read of rows.
-func (v *v0API) reading(serve func(*v0Request) error) func(*v0Request) error {
-	return func(req *v0Request) error {
-		end, err := v.limits.reads.begin(req.Context(), senderOf(req.Request))
-		if err != nil {
-			return err
-		}
-		defer end()
-		return serve(req)
-	}
 }
 
 // acquire reserves memory for a value of n bytes, or fails with errNoMemory. The caller releases the reservation.

@@ -23,7 +23,6 @@ type workloadStore interface {
 type workloads struct {
 	store     workloadStore
 	answers   answerMemory
-	reads     viewerReads
 	searches  *memoryLimiter // counts searches, not bytes
 	retention store.Retention
 	claims    *claims
@@ -102,22 +101,16 @@ func (w *workloads) list(ctx context.Context, request *struct {
 	return listAnswer(ctx, list, err)
 }
 
-// acquirePage waits for other reads of a viewer, reserves a slot for a search, and then the memory of a page: a request that holds
-// memory waits for nothing. The caller calls release.
+// acquirePage reserves a slot for a search, which release frees, and then the memory of a page: a request that holds
+// memory waits for nothing.
 func (w *workloads) acquirePage(ctx context.Context, search string) (release func(), err error) {
-	from := answerOf(ctx).sender
-	release, err = w.reads.begin(ctx, from)
-	if err != nil {
-		return nil, unavailable(ctx, "too many lists at once: ask again", err)
-	}
+	release = func() {}
 	if search != "" {
-		slot, err := w.searches.acquire(ctx, from, 1)
+		slot, err := w.searches.acquire(ctx, answerOf(ctx).sender, 1)
 		if err != nil {
-			release()
 			return nil, unavailable(ctx, "too many searches at once: ask again", err)
 		}
-		endRead := release
-		release = func() { slot.release(); endRead() }
+		release = slot.release
 	}
 	if err := w.answers.forPage(ctx); err != nil {
 		release()

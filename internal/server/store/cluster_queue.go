@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// A cluster pauses after a transaction of more than longApply, for as long as that took and at most maxPause. So a cluster that
-// sends large sets one after the other has the database for half of the time.
+// A cluster pauses after a transaction of more than longApply, and after a shorter one if another set of it waits. The pause is as long
+// as the transaction, at most maxPause. So a cluster that sends many sets has the database for half of the time.
 const (
 	longApply = 50 * time.Millisecond
 	maxPause  = 5 * time.Second
@@ -38,7 +38,7 @@ func (q *clusterQueue) acquire(ctx context.Context, cluster string) (release fun
 				slot.free <- struct{}{}
 				q.leave(cluster)
 			}
-			if took <= longApply {
+			if took <= longApply && !q.waits(cluster) {
 				end()
 				return
 			}
@@ -64,6 +64,13 @@ func (q *clusterQueue) join(cluster string) *clusterSlot {
 	}
 	slot.users++
 	return slot
+}
+
+// waits reports whether another set waits for the one that is applied.
+func (q *clusterQueue) waits(cluster string) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.clusters[cluster].users > 1
 }
 
 func (q *clusterQueue) leave(cluster string) {

@@ -32,8 +32,12 @@ func TestClusterQueue_OneSetPerCluster(t *testing.T) {
 			next <- release
 		}()
 		synctest.Wait()
+		begin := time.Now()
 		release(longApply)
 		(<-next)(0)
+		if waited := time.Since(begin); waited != longApply {
+			t.Errorf("the set that waited got its turn after %v, want a pause of %v", waited, longApply)
+		}
 		releaseOther(0)
 		if len(q.clusters) != 0 {
 			t.Errorf("%d clusters are in the empty queue, want 0", len(q.clusters))
