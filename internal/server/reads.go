@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"net/http"
+	"strconv"
 	"time"
 
 	"github.com/threeport/threeport-agent/internal/server/auth"
@@ -26,35 +27,27 @@ func newRowReads() rowReads {
 	}
 }
 
-// begin waits until a sender has no other read. The caller calls end.
-func (r rowReads) begin(ctx context.Context, from sender) (end func(), err error) {
+// do reads when the sender has no other read.
+func (r rowReads) do(ctx context.Context, from sender, read func() error) error {
 	limited, ok := r[from.role]
 	if !ok {
-		return func() {}, nil
+		return read()
 	}
-	turn, err := limited.begin(ctx, from, 1)
-	if err != nil {
-		return nil, err
-	}
-	began := time.Now()
-	return func() {
-		turn.worked = time.Since(began)
-		turn.end()
-	}, nil
+	return limited.do(ctx, from, 1, read)
 }
 
 // limit is an endpoint that serves one read of a sender at a time.
 func (r rowReads) limit(e endpoint) endpoint {
 	e.wrap = func(serve http.HandlerFunc) http.HandlerFunc {
 		return func(w http.ResponseWriter, req *http.Request) {
-			end, err := r.begin(req.Context(), senderOf(req))
+			err := r.do(req.Context(), senderOf(req), func() error {
+				serve(w, req)
+				return nil
+			})
 			if err != nil {
-				w.Header().Set("Retry-After", "1")
+				w.Header().Set("Retry-After", strconv.Itoa(int(retryAfter.Seconds())))
 				writeProblem(w, problem(http.StatusServiceUnavailable, "too many reads at once: ask again"))
-				return
 			}
-			defer end()
-			serve(w, req)
 		}
 	}
 	return e
@@ -63,11 +56,6 @@ func (r rowReads) limit(e endpoint) endpoint {
 // reading serves a read of rows of v0.
 func (v *v0API) reading(serve func(*v0Request) error) func(*v0Request) error {
 	return func(req *v0Request) error {
-		end, err := v.limits.reads.begin(req.Context(), senderOf(req.Request))
-		if err != nil {
-			return err
-		}
-		defer end()
-		return serve(req)
+		return v.limits.reads.do(req.Context(), senderOf(req.Request), func() error { return serve(req) })
 	}
 }

@@ -35,6 +35,16 @@ func (t turns) begin(ctx context.Context, from sender, pause int64) (*turn, erro
 	return &turn{of: t, held: held, pause: pause}, nil
 }
 
+// do does all work of a request in a turn of its sender.
+func (t turns) do(ctx context.Context, from sender, pause int64, work func() error) error {
+	turn, err := t.begin(ctx, from, pause)
+	if err != nil {
+		return err
+	}
+	defer turn.end()
+	return turn.work(work)
+}
+
 // turn is the right of a sender to have a large request worked on.
 type turn struct {
 	of     turns

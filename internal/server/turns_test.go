@@ -128,10 +128,7 @@ func TestV0_LargeValues_PauseTheirSender(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				v := &v0API{limits: newV0Limits(testBody)}
 				v.limits.turns.limiter.wait = time.Minute
-				first := as(t, auth.RoleAgent, oneAddress)
-				if tc.role == auth.RoleAdmin {
-					first = as(t, auth.RoleAdmin, oneAddress)
-				}
+				first := as(t, tc.role, oneAddress)
 				if err := v.inTurn(first, tc.first, func() error { time.Sleep(work); return nil }); err != nil {
 					t.Fatal(err)
 				}
@@ -142,7 +139,11 @@ func TestV0_LargeValues_PauseTheirSender(t *testing.T) {
 				if got := time.Since(begin); got != tc.pause {
 					t.Errorf("the next value waits for %v, want %v", got, tc.pause)
 				}
-				time.Sleep(2 * maxPause)
+				last, err := v.limits.turns.begin(t.Context(), senderOf(first.Request), 0) // after the pause
+				if err != nil {
+					t.Fatal(err)
+				}
+				last.end()
 				synctest.Wait()
 				expectAllFree(t, "turns", v.limits.turns.limiter, math.MaxInt64)
 			})

@@ -151,10 +151,5 @@ func (v *v0API) inTurn(req *v0Request, size int64, work func() error) error {
 	if size <= largeValues || auth.PrincipalFrom(req.Context()).Role == auth.RoleAdmin {
 		return work()
 	}
-	turn, err := v.limits.turns.begin(req.Context(), senderOf(req.Request), size/largeValues)
-	if err != nil {
-		return err
-	}
-	defer turn.end()
-	return turn.work(work)
+	return v.limits.turns.do(req.Context(), senderOf(req.Request), size/largeValues, work)
 }

@@ -101,8 +101,8 @@ func (w *workloads) list(ctx context.Context, request *struct {
 	return listAnswer(ctx, list, err)
 }
 
-// acquirePage reserves a slot for a search, which release frees, and then the memory of a page: a request that holds
-// memory waits for nothing.
+// acquirePage reserves a slot for a search, which release frees, and then the memory of a page: a request that holds memory
+// waits for nothing.
 func (w *workloads) acquirePage(ctx context.Context, search string) (release func(), err error) {
 	release = func() {}
 	if search != "" {
