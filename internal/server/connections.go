@@ -6,6 +6,7 @@ import (
 	"crypto/tls"
 	"net"
 	"net/http"
+	"net/netip"
 	"sync"
 	"sync/atomic"
 
@@ -32,7 +33,8 @@ const (
 // closed. So others can connect while an attacker holds connections: the first authenticated request makes a connection safe. A
 // connection beyond the bounds of authenticated ones is served too, but counts as unauthenticated. It is safe for concurrent use.
 type connections struct {
-	perPerson int // authenticated connections of a viewer or an administrator
+	perPerson int            // authenticated connections of a viewer or an administrator
+	proxies   []netip.Prefix // their connections have the requests of many clients
 	closed    prometheus.Counter
 
 	mu              sync.Mutex
@@ -43,10 +45,11 @@ type connections struct {
 	bySender        map[string]int
 }
 
-// newConnections permits a viewer or an administrator this many authenticated connections. A watch over HTTP/1.1 takes one.
-func newConnections(perPerson int) *connections {
+// newConnections permits a viewer or an administrator this many authenticated connections. A watch over HTTP/1.1 takes one. Connections
+// of trusted proxies never pause.
+func newConnections(perPerson int, proxies []netip.Prefix) *connections {
 	return &connections{
-		perPerson: perPerson,
+		perPerson: perPerson, proxies: proxies,
 		closed: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "controlplane_connections_closed_total", Help: "Connections without an authenticated request that were closed because there were too many.",
 		}),
@@ -55,11 +58,12 @@ func newConnections(perPerson int) *connections {
 	}
 }
 
-// connection is an open connection. Its fields below Conn are guarded by the mutex of connections.
+// connection is an open connection. Its place and sender are guarded by the mutex of connections.
 type connection struct {
 	net.Conn
 	of      *connections
 	address string
+	refused *refused // nil for those of a trusted proxy
 
 	place  *list.Element // among the unauthenticated ones; nil for others
 	sender *sender       // that authenticated first; nil for others
@@ -85,7 +89,11 @@ func (l *countingListener) Accept() (net.Conn, error) {
 
 // add counts a new connection, and closes another one if there are too many.
 func (c *connections) add(accepted net.Conn) *connection {
-	added := &connection{Conn: accepted, of: c, address: networkOf(accepted.RemoteAddr().String())}
+	peer := accepted.RemoteAddr().String()
+	added := &connection{Conn: accepted, of: c, address: networkOf(peer)}
+	if at, err := netip.ParseAddrPort(peer); err != nil || !isTrusted(at.Addr(), c.proxies) {
+		added.refused = newRefused()
+	}
 	c.mu.Lock()
 	surplus := c.surplus(added.address)
 	added.place = c.unauthenticated.PushBack(added)
@@ -182,8 +190,11 @@ func withConnection(ctx context.Context, opened net.Conn) context.Context {
 func (c *connections) handler(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		opened, ok := req.Context().Value(connectionKey{}).(*connection)
-		if by := senderOf(req); ok && by.role != "" {
-			c.authenticate(opened, by)
+		if by := senderOf(req); by.role != "" {
+			requestInfoOf(req.Context()).authorized = true
+			if ok {
+				c.authenticate(opened, by)
+			}
 		}
 		next.ServeHTTP(w, req)
 	})

@@ -59,7 +59,7 @@ const (
 )
 
 func TestConnections_Unauthenticated_OldestIsClosed(t *testing.T) {
-	c := newConnections(10)
+	c := newConnections(10, nil)
 	all := addFrom(c, maxUnauthenticated+3, firstAddress)
 	for i, opened := range all {
 		if closed := wasClosed(opened); closed != (i < 3) {
@@ -69,7 +69,7 @@ func TestConnections_Unauthenticated_OldestIsClosed(t *testing.T) {
 }
 
 func TestConnections_ManyOfOneAddress_CloseNoneOfAnother(t *testing.T) {
-	c := newConnections(10)
+	c := newConnections(10, nil)
 	few := addFrom(c, maxUnauthenticatedPerAddress, firstAddress)
 	many := addFrom(c, 2*maxUnauthenticated, secondAddress)
 	if n := countClosed(few); n != 0 {
@@ -82,7 +82,7 @@ func TestConnections_ManyOfOneAddress_CloseNoneOfAnother(t *testing.T) {
 
 // An attacker with many addresses does not close what arrived last at the address of a load balancer.
 func TestConnections_ManyAddresses_OldestIsClosed(t *testing.T) {
-	c := newConnections(10)
+	c := newConnections(10, nil)
 	var attacker []*connection
 	for i := range maxUnauthenticated {
 		address := net.TCPAddr{IP: net.IPv4(10, 0, byte(i/256), byte(i)), Port: 1}
@@ -106,7 +106,7 @@ func TestConnections_Authenticated_AreLimited(t *testing.T) {
 		"an administrator": {admin, perPerson},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c := newConnections(perPerson)
+			c := newConnections(perPerson, nil)
 			all := addFrom(c, 100, firstAddress)
 			for _, opened := range all {
 				c.authenticate(opened, tt.by)
@@ -128,7 +128,7 @@ func TestConnections_Authenticated_AreLimited(t *testing.T) {
 }
 
 func TestConnections_Authenticated_RolesHaveShares(t *testing.T) {
-	c := newConnections(1)
+	c := newConnections(1, nil)
 	authenticate := func(n int, role auth.Role) {
 		for i := range n {
 			opened := addFrom(c, 1, firstAddress)[0]

@@ -10,11 +10,12 @@ import (
 // slowRequest is the minimum duration of a request that is logged as slow. A stream is never slow.
 const slowRequest = 5 * time.Second
 
-// requestInfo is what handlers know of a request for its metric and its log line.
+// requestInfo is what handlers know of a request for its metric, its log line and its connection.
 type requestInfo struct {
-	route  string // the mux's pattern
-	cause  error  // of a failure that is the server's
-	stream bool
+	route      string // the mux's pattern
+	cause      error  // of a failure that is the server's
+	stream     bool
+	authorized bool // has a principal that was not refused
 }
 
 type requestInfoKey struct{}

@@ -68,13 +68,13 @@ func (m *metrics) request(info *requestInfo, method string, code int, took time.
 	if info.stream {
 		took = 0
 	}
-	m.requests.WithLabelValues(route, methodLabel(method), strconv.Itoa(code)).Observe(took.Seconds())
+	m.requests.WithLabelValues(route, methodLabel(method, code), strconv.Itoa(code)).Observe(took.Seconds())
 }
 
-// methodLabel bounds the number of labels: a client may send any method.
-func methodLabel(method string) string {
+// methodLabel bounds the number of series: a client may send any method to any route.
+func methodLabel(method string, code int) string {
 	known := []string{http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete}
-	if slices.Contains(known, method) {
+	if code != http.StatusMethodNotAllowed && slices.Contains(known, method) {
 		return method
 	}
 	return "other"

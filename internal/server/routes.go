@@ -201,10 +201,10 @@ func (s *Server) handler() (http.Handler, error) {
 	}
 	served = recordRoute(served)
 	if s.config.AuthEnabled {
-		s.connections = newConnections(s.config.Limits.Watches + maxAuthenticatedPerAgent)
+		s.connections = newConnections(s.config.Limits.Watches+maxAuthenticatedPerAgent, s.config.TrustedProxies)
 		h.metrics.registry.MustRegister(s.connections.collectors()...)
 		served = s.connections.handler(served)
 	}
 	served = withClientAddress(s.config.TrustedProxies, s.access.Middleware(rules(rows), served))
-	return instrument(withSecurityHeaders(served), h.metrics, s.log), nil
+	return instrument(pauseRefused(withSecurityHeaders(served)), h.metrics, s.log), nil
 }

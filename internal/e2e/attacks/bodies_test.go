@@ -6,23 +6,26 @@ import (
 	"io"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 )
 
-// body is the body of a request: text with its arguments.
+// body is the body of a request: text with its arguments. Each request has its own text in place of nonce.
 type body struct {
 	Before, Piece, After string
 	Size                 int64
 }
 
+const nonce = "NONCE"
+
 func (b body) reader() io.Reader {
 	if b == (body{}) {
 		return http.NoBody
 	}
-	return text(b.Before, cmp.Or(b.Piece, " "), b.After, b.Size)
+	return text(strings.ReplaceAll(b.Before, nonce, strconv.FormatInt(time.Now().UnixNano(), 36)), cmp.Or(b.Piece, " "), b.After, b.Size)
 }
 
 // text is a body of about size bytes that repeats a piece. No copy of it is in memory.

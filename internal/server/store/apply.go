@@ -10,6 +10,10 @@ import (
 	"github.com/threeport/threeport-agent/internal/threeport"
 )
 
+// reportsPerTx limits the reports that a transaction applies, so that it does not block other writers for long: 250 new Events take
+// about 12 ms.
+const reportsPerTx = 250
+
 // Apply applies a set of reports and returns one answer per report, in the order of the set. The answered changes are
 // durable when Apply returns.
 //
@@ -39,7 +43,16 @@ func (s *Store) ApplyAs(ctx context.Context, set threeport.ReportSet, policy Cla
 	}
 	of := &setSender{Agent: &set.Agent, policy: policy}
 	defer func() { release(of.took) }()
-	if err := s.applyItems(ctx, of, validItems(set.Reports, answer.Items, time.Now())); err != nil {
+	items := validItems(set.Reports, answer.Items, time.Now())
+	if len(items) == 0 { // the heartbeat is recorded all the same
+		err = s.applyItems(ctx, of, nil)
+	}
+	for some := range slices.Chunk(items, reportsPerTx) {
+		if err = s.applyItems(ctx, of, some); err != nil {
+			break
+		}
+	}
+	if err != nil {
 		return threeport.ReportSetAnswer{}, of.claimed, fmt.Errorf("apply report set: %w", err)
 	}
 	return answer, of.claimed, nil

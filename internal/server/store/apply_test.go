@@ -2,6 +2,7 @@ package store
 
 import (
 	"errors"
+	"fmt"
 	"math"
 	"slices"
 	"strings"
@@ -16,6 +17,21 @@ func expect(t *testing.T, got []string, want ...string) {
 	if !slices.Equal(got, want) {
 		t.Errorf("answered %q, want %q", got, want)
 	}
+}
+
+// A set of several transactions has the answers of one.
+func TestApply_LargeSet_AnswersAllReports(t *testing.T) {
+	forEachDatabase(t, func(t *testing.T, s *Store) {
+		t.Helper()
+		w := newWorld(t, s)
+		reports := []threeport.Report{statusOf(w.helm, "Healthy", 2), eventOf(w.helm, "first", 2)}
+		want := []string{"created", "created"}
+		for i := range reportsPerTx {
+			reports, want = append(reports, eventOf(w.helm, fmt.Sprint("event-", i), 1)), append(want, "created")
+		}
+		reports = append(reports, statusOf(w.helm, "Down", 1), eventOf(w.helm, "first", 3))
+		expect(t, apply(t, s, "one", reports...), append(want, "stale 2", "updated")...)
+	})
 }
 
 func TestApply_RepeatedSet_IsUnchanged(t *testing.T) {

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// A cluster pauses after a transaction of more than longApply, and after a shorter one if another set of it waits. The pause is as long
-// as the transaction, at most maxPause. So a cluster that sends many sets has the database for half of the time.
+// A cluster pauses after a set whose transactions took more than longApply, and after a shorter one if another set of it waits. The pause
+// is as long as the transactions, at most maxPause. So a cluster that sends many sets has the database for half of the time.
 const (
 	longApply = 50 * time.Millisecond
 	maxPause  = 5 * time.Second
