@@ -175,7 +175,8 @@ type ResourceStatus struct {
 	// health is Healthy, Reconciling, Unhealthy, Down or Unknown.
 	// +optional
 	Health string `json:"health,omitempty"`
-	// healthSince is when the agent saw the latest change of health; absent while the resource is Healthy.
+	// healthSince is the time of the latest change of health, as the cluster records it, or else when the agent saw it. It is absent
+	// while the resource is Healthy.
 	// +optional
 	HealthSince *metav1.Time `json:"healthSince,omitempty"`
 	// reason is the CamelCase reason why the resource is not Healthy.

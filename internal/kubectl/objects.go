@@ -32,6 +32,11 @@ type listedResource struct {
 	object  *unstructured.Unstructured // nil if the object is not present
 }
 
+// isReportedAs reports whether a status is that of the resource.
+func (s *listedResource) isReportedAs(rs v1alpha1.ResourceStatus) bool {
+	return s.listed.Group == rs.Group && s.listed.Kind == rs.Kind && s.listed.Namespace == rs.Namespace && s.listed.Name == rs.Name
+}
+
 // workloadObjects has the objects of a workload.
 type workloadObjects struct {
 	listed     []listedResource

@@ -151,6 +151,13 @@ func (b *treeNode) setVerdict(a health.Assessment) {
 	}
 }
 
+// setSince takes the start of a status from the agent, which remembers more than the objects record, if both agree on the status.
+func (b *treeNode) setSince(status string, since *metav1.Time) {
+	if since != nil && status == string(b.Status) {
+		b.Since = since
+	}
+}
+
 // buildTree returns the tree of a workload with the verdicts on its objects. The verdict on the workload is computed as the agent
 // computes it, without the history that the agent has.
 func buildTree(wl *v1alpha1.ThreeportWorkload, have *workloadObjects, hc health.Context) *treeNode {
@@ -187,6 +194,9 @@ func buildTree(wl *v1alpha1.ThreeportWorkload, have *workloadObjects, hc health.
 			b.selfMessage = b.Message
 		}
 		b.State = s.state
+		if at := slices.IndexFunc(wl.Status.Resources, s.isReportedAs); at >= 0 {
+			b.setSince(wl.Status.Resources[at].Health, wl.Status.Resources[at].HealthSince)
+		}
 		v := health.ResourceVerdict{
 			ObjectRef: health.ObjectRef{Kind: s.listed.Kind, Name: s.listed.Name},
 			Verdict:   health.Verdict{Status: b.Status, Reason: b.Reason, Message: b.Message},
@@ -212,6 +222,7 @@ func buildTree(wl *v1alpha1.ThreeportWorkload, have *workloadObjects, hc health.
 		verdicts = append(verdicts, health.ResourceVerdict{Verdict: v})
 	}
 	top.setVerdict(health.Assessment{Verdict: health.Workload(verdicts, unchecked...)})
+	top.setSince(wl.Status.Health, wl.Status.HealthSince)
 	return top
 }
 

@@ -32,7 +32,7 @@ func (r *refused) add(now time.Time) {
 	r.until.Store(now.Add(wait).UnixNano())
 }
 
-// pause is the rest of the pause; not above 0 if there is none.
+// pause is the rest of the pause. It is negative after its end.
 func (r *refused) pause(now time.Time) time.Duration {
 	return time.Duration(r.until.Load() - now.UnixNano())
 }
@@ -42,7 +42,9 @@ func (r *refused) pause(now time.Time) time.Duration {
 func (c *connection) Read(into []byte) (int, error) {
 	n, err := c.Conn.Read(into)
 	if c.refused != nil {
-		time.Sleep(c.refused.pause(time.Now()))
+		if pause := c.refused.pause(time.Now()); pause > 0 {
+			<-time.After(pause)
+		}
 	}
 	return n, err
 }
@@ -50,9 +52,10 @@ func (c *connection) Read(into []byte) (int, error) {
 // pauseRefused lets the connections of clients pause whose requests are refused.
 func pauseRefused(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		opened, ok := req.Context().Value(connectionKey{}).(*connection)
+		info := requestInfoOf(req.Context())
 		defer func() { // a handler may panic
-			opened, ok := req.Context().Value(connectionKey{}).(*connection)
-			if ok && opened.refused != nil && !requestInfoOf(req.Context()).authorized {
+			if ok && opened.refused != nil && !info.authorized {
 				opened.refused.add(time.Now())
 			}
 		}()

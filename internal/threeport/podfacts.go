@@ -73,13 +73,3 @@ func (f *PodFacts) clean() {
 		round(at)
 	}
 }
-
-// DropPods removes the facts of Pods, and reports whether there were any.
-func (t *TreeReport) DropPods() bool {
-	dropped := false
-	for i := range t.Objects {
-		dropped = dropped || t.Objects[i].Pod != nil
-		t.Objects[i].Pod = nil
-	}
-	return dropped
-}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 )
@@ -200,6 +201,9 @@ type TreeObject struct {
 	// Pod has the facts of a Pod. It is absent for other objects, and from earlier agents. Agents send it only if the versions
 	// of report sets list the feature pods.
 	Pod *PodFacts `json:"pod,omitempty"`
+	// Since is when the health became what it is, if the cluster records that; none else, and from earlier agents. Agents send it only
+	// if the versions of report sets list the feature since.
+	Since *time.Time `json:"since,omitempty"`
 }
 
 // The outcomes of a report.
@@ -265,10 +269,28 @@ type ReportSetVersions struct {
 	MaxReports int `json:"MaxReports,omitempty"`
 	// MaxBytes bounds its body before compression.
 	MaxBytes int64 `json:"MaxBytes,omitempty"`
-	// Features are the optional fields that the server accepts: pods for those of Pods in a tree. A server refuses the fields of
-	// a feature that it does not list.
+	// Features are the optional fields that the server accepts: pods for those of Pods in a tree, and since for the start of the
+	// health of an object. A server refuses the fields of a feature that it does not list.
 	Features []string `json:"Features,omitempty"`
 }
 
-// FeaturePods is the feature of the field [TreeObject.Pod].
-const FeaturePods = "pods"
+// The features of the fields [TreeObject.Pod] and [TreeObject.Since].
+const (
+	FeaturePods  = "pods"
+	FeatureSince = "since"
+)
+
+// Keep removes the fields of other features than these, and reports whether there were any.
+func (t *TreeReport) Keep(features []string) (removed bool) {
+	keepPods, keepSince := slices.Contains(features, FeaturePods), slices.Contains(features, FeatureSince)
+	for i := range t.Objects {
+		o := &t.Objects[i]
+		if !keepPods && o.Pod != nil {
+			o.Pod, removed = nil, true
+		}
+		if !keepSince && o.Since != nil {
+			o.Since, removed = nil, true
+		}
+	}
+	return removed
+}

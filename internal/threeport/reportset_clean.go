@@ -48,6 +48,12 @@ func (t *TreeReport) clean() {
 	for i := range t.Objects {
 		o := &t.Objects[i]
 		o.Reason, o.Cause = cut(o.Reason, maxWord), CutTreeCause(o.Cause)
+		since, err := cleanTime("Since", o.Since)
+		if err != nil {
+			since = nil // an invalid one is left out, so that the tree is sent
+		}
+		o.Since = since
+		round(since)
 		if o.Pod == nil {
 			continue
 		}

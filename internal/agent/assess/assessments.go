@@ -3,6 +3,7 @@ package assess
 import (
 	"maps"
 	"sync"
+	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -39,7 +40,8 @@ type resourceHealth struct {
 // resourceVerdict is the health of a resource together with its descendants.
 type resourceVerdict struct {
 	health.Verdict
-	pods target.Count
+	since time.Time // when the status began; zero if the cluster does not record that
+	pods  target.Count
 }
 
 func newAssessments() *assessments {
@@ -218,6 +220,7 @@ func (r *resourceHealth) combine(ref target.Ref) *resourceVerdict {
 			out.pods.Healthy++
 		}
 	}
-	out.Verdict = r.descendants.Combine(ref.GroupKind(), self).Verdict
+	combined := r.descendants.Combine(ref.GroupKind(), self)
+	out.Verdict, out.since = combined.Verdict, combined.Since
 	return out
 }

@@ -3,6 +3,7 @@ package assess
 import (
 	"fmt"
 	"testing"
+	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 
@@ -46,6 +47,30 @@ func TestAssessor_ResourceStatuses_CountsPods(t *testing.T) {
 		if want := map[string]target.Count{"web": {Total: 2, Healthy: 1}}[s.Name]; s.Pods != want {
 			t.Errorf("%s has the Pods %+v, want %+v", s.Name, s.Pods, want)
 		}
+	}
+}
+
+// The status of a resource and the tree have the start that the cluster records, of a resource the start of its fault.
+func TestAssessor_Since_IsThatOfTheCluster(t *testing.T) {
+	a, _ := newAssessor()
+	web := target.Identity{Ref: target.Ref{Group: "apps", Kind: "Deployment", Namespace: "ns", Name: "web"}, UID: "web"}
+	pod := target.Identity{Ref: target.Ref{Kind: "Pod", Namespace: "ns", Name: "web-1"}, UID: "web-1"}
+	wl := target.Workload{Name: "web", Instance: target.Instance{Type: "WorkloadInstance", ID: 1}, Resources: []target.Resource{{Ref: web.Ref}}}
+	a.targets.Track(wl)
+	a.targets.Upsert(target.Object{Identity: web})
+	a.targets.Upsert(target.Object{Identity: pod, Owners: []target.Identity{web}})
+	start := time.Unix(100, 0)
+	down := assessment(health.Down)
+	down.Since = start
+	a.assessments.set(target.Attribution{Workload: "web", Resource: wl.Resources[0], Listed: true}, web, health.OwnerPath{}, assessment(health.Healthy))
+	a.assessments.set(target.Attribution{Workload: "web", Resource: wl.Resources[0]}, pod, health.OwnerPath{}, down)
+	statuses, _ := a.ResourceStatuses("web")
+	if len(statuses) != 1 || !statuses[0].Since.Equal(start) {
+		t.Errorf("the statuses are %+v, want the start %v", statuses, start)
+	}
+	tree := a.BuildTree(wl.Instance).Objects
+	if len(tree) != 2 || !tree[0].Since.Equal(start) || !tree[1].Since.Equal(start) {
+		t.Errorf("the tree is %+v, want the start %v of both objects", tree, start)
 	}
 }
 

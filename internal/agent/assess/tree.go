@@ -62,7 +62,7 @@ func (b *treeBuilder) addListed(resources []target.ResourceStatus) {
 		}
 		b.objects = append(b.objects, observe.TreeObject{
 			Object: id, Version: s.Version, Listed: true, ResourceID: s.ID, State: s.State,
-			Health: s.Health, Reason: s.Reason, Cause: s.Cause,
+			Health: s.Health, Reason: s.Reason, Cause: s.Cause, Since: s.Since,
 		})
 	}
 }
@@ -128,7 +128,7 @@ func (b *treeBuilder) setHealth(assessed map[types.UID]health.Dependent) {
 		if !ok || o.Listed {
 			continue
 		}
-		o.Health, o.Reason, o.Cause = string(d.Status), d.Reason, d.Message
+		o.Health, o.Reason, o.Cause, o.Since = string(d.Status), d.Reason, d.Message, d.Since
 		d.Via = health.OwnerPath{}
 		for at, ok := b.index[o.Owner]; ok && !b.objects[at].Listed; at, ok = b.index[b.objects[at].Owner] {
 			uid := b.objects[at].Object.UID
@@ -144,7 +144,7 @@ func (b *treeBuilder) setHealth(assessed map[types.UID]health.Dependent) {
 	for uid, dependents := range b.dependents {
 		o := &b.objects[b.index[uid]]
 		v := combined(o.Object, dependents)
-		o.Health, o.Reason, o.Cause = string(v.Status), v.Reason, v.Message
+		o.Health, o.Reason, o.Cause, o.Since = string(v.Status), v.Reason, v.Message, v.Since
 	}
 }
 
@@ -158,14 +158,14 @@ func (b *treeBuilder) setPods(pods map[types.UID]*observe.PodFacts) {
 }
 
 // combined returns the health of an object that is not assessed itself: Healthy if all its dependents are.
-func combined(id target.Identity, dependents *health.Dependents) health.Verdict {
+func combined(id target.Identity, dependents *health.Dependents) health.Assessment {
 	healthy := true
 	dependents.Each(func(d health.Dependent) { healthy = healthy && d.Status == health.Healthy })
 	if healthy {
-		return health.Verdict{Status: health.Healthy}
+		return health.Assessment{Verdict: health.Verdict{Status: health.Healthy}}
 	}
 	self := health.Assessment{Verdict: health.Verdict{Status: health.Unknown}, Subject: id.Kind + " " + id.Name}
-	return dependents.Combine(id.GroupKind(), self).Verdict
+	return dependents.Combine(id.GroupKind(), self).Assessment
 }
 
 // withoutUnused returns the tree without derived objects that own nothing in it, if they are ReplicaSets or of a kind that

@@ -49,6 +49,9 @@ func (a *Assessor) ResourceStatuses(workload string) (statuses []target.Resource
 		s, verdict := a.cluster.ResourceStatus(r), judged[r.Ref]
 		v := verdictOf(s, verdict.Verdict)
 		s.Health, s.Reason, s.Cause, s.Pods = string(v.Status), v.Reason, v.Message, verdict.pods
+		if v == verdict.Verdict {
+			s.Since = verdict.since
+		}
 		statuses = append(statuses, s)
 	}
 	return statuses, pods

@@ -130,6 +130,9 @@ func resourceStatuses(
 		if s.Pods.Total > 0 {
 			rs.Pods = countOf(s.Pods)
 		}
+		if !s.Since.IsZero() {
+			rs.HealthSince = &metav1.Time{Time: s.Since}
+		}
 		operation, version := stored[s.Ref].LastOperation, stored[s.Ref].ReportedResourceVersion
 		if last, ok := accepted[target.Resource{Ref: s.Ref, ID: s.ID}]; ok {
 			operation, version = operationName(last), last.ResourceVersion
@@ -140,8 +143,9 @@ func resourceStatuses(
 	return out
 }
 
-// setHealthSince sets the time of the latest change of health of each resource that is not Healthy. Those before have the earlier
-// times. They may be of an earlier spec, because the health belongs to the object.
+// setHealthSince sets the time of the latest change of health of each resource that is not Healthy: the recorded one that it has, or else
+// now. It is never before the change before. Those before have the earlier times. They may be of an earlier spec, because the health
+// belongs to the object.
 func setHealthSince(resources, before []v1alpha1.ResourceStatus, now time.Time) {
 	known := make(map[target.Ref]v1alpha1.ResourceStatus, len(before))
 	for _, rs := range before {
@@ -149,6 +153,8 @@ func setHealthSince(resources, before []v1alpha1.ResourceStatus, now time.Time) 
 	}
 	for i := range resources {
 		rs := &resources[i]
+		recorded := rs.HealthSince
+		rs.HealthSince = nil
 		if rs.Health == "" || rs.Health == statusHealthy {
 			continue
 		}
@@ -157,7 +163,14 @@ func setHealthSince(resources, before []v1alpha1.ResourceStatus, now time.Time) 
 			rs.HealthSince = earlier.HealthSince
 			continue
 		}
-		rs.HealthSince = &metav1.Time{Time: now.Truncate(time.Second)} // the resolution of metav1.Time
+		since := now
+		if recorded != nil && recorded.Time.Before(now) {
+			since = recorded.Time
+		}
+		if before := earlier.HealthSince; before != nil && since.Before(before.Time) {
+			since = before.Time
+		}
+		rs.HealthSince = &metav1.Time{Time: since.Truncate(time.Second)} // the resolution of metav1.Time
 	}
 }
 

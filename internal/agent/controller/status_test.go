@@ -284,25 +284,30 @@ func TestReconcile_RetryAnnotation_SendsRejectedAgain(t *testing.T) {
 
 func TestSetHealthSince(t *testing.T) {
 	now := time.Date(2026, 1, 31, 12, 0, 0, 5, time.UTC)
-	earlier, current := &metav1.Time{Time: now.Add(-time.Hour)}, &metav1.Time{Time: now.Truncate(time.Second)}
+	earlier, current := &metav1.Time{Time: now.Add(-time.Hour).Truncate(time.Second)}, &metav1.Time{Time: now.Truncate(time.Second)}
 	resource := func(health string, since *metav1.Time) []v1alpha1.ResourceStatus {
 		return []v1alpha1.ResourceStatus{{Kind: "Pod", Namespace: "ns", Name: "a", Health: health, HealthSince: since}}
 	}
+	recorded := &metav1.Time{Time: now.Add(-time.Minute).Truncate(time.Second)}
 	for _, c := range []struct {
-		reason string
-		health string
-		before []v1alpha1.ResourceStatus
-		want   *metav1.Time
+		reason   string
+		health   string
+		recorded *metav1.Time // by the cluster
+		before   []v1alpha1.ResourceStatus
+		want     *metav1.Time
 	}{
-		{"the first status", "Down", nil, current},
-		{"the health is unchanged", "Down", resource("Down", earlier), earlier},
-		{"the health changed", "Down", resource("Unhealthy", earlier), current},
-		{"it was Healthy", "Down", resource("Healthy", nil), current},
-		{"an earlier agent wrote no time", "Down", resource("Down", nil), current},
-		{"it is Healthy", "Healthy", resource("Down", earlier), nil},
-		{"it is not assessed", "", resource("Down", earlier), nil},
+		{"the first status", "Down", nil, nil, current},
+		{"the health is unchanged", "Down", recorded, resource("Down", earlier), earlier},
+		{"the health changed", "Down", nil, resource("Unhealthy", earlier), current},
+		{"the cluster records the change", "Down", recorded, resource("Unhealthy", earlier), recorded},
+		{"the cluster records an earlier time", "Down", &metav1.Time{Time: now.Add(-2 * time.Hour)}, resource("Unhealthy", earlier), earlier},
+		{"the cluster's clock is ahead", "Down", &metav1.Time{Time: now.Add(time.Minute)}, nil, current},
+		{"it was Healthy", "Down", recorded, resource("Healthy", nil), recorded},
+		{"an earlier agent wrote no time", "Down", nil, resource("Down", nil), current},
+		{"it is Healthy", "Healthy", recorded, resource("Down", earlier), nil},
+		{"it is not assessed", "", nil, resource("Down", earlier), nil},
 	} {
-		got := resource(c.health, nil)
+		got := resource(c.health, c.recorded)
 		setHealthSince(got, c.before, now)
 		if !got[0].HealthSince.Equal(c.want) {
 			t.Errorf("%s: healthSince is %v, want %v", c.reason, got[0].HealthSince, c.want)

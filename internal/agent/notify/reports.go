@@ -117,7 +117,7 @@ func treeReport(t observe.Tree) *threeport.TreeReport {
 		out.Objects[i] = threeport.TreeObject{
 			Object: objectRef(o.Object, o.Version), Owner: string(o.Owner), Listed: o.Listed,
 			ResourceInstanceID: threeport.ID(o.ResourceID), State: string(o.State),
-			Health: o.Health, Reason: o.Reason, Cause: o.Cause, Pod: podFacts(o.Pod),
+			Health: o.Health, Reason: o.Reason, Cause: o.Cause, Pod: podFacts(o.Pod), Since: timeOrNil(o.Since),
 		}
 	}
 	return out

@@ -34,7 +34,7 @@ type setSender struct {
 	maxReports int // of reports in a set
 	maxBytes   int // of a set
 	encoding   string
-	podFacts   bool      // the control plane accepts the facts of Pods
+	features   []string  // that the control plane accepts
 	lastSent   time.Time // when the last set was answered
 	quietUntil time.Time // no heartbeat before
 }
@@ -51,32 +51,34 @@ func (s *setSender) configure(v threeport.ReportSetVersions) {
 		s.maxBytes = int(min(int64(s.maxBytes), v.MaxBytes/2))
 	}
 	s.batch = min(firstBatch, s.maxReports)
-	s.podFacts = v.Has(threeport.FeaturePods)
+	s.features = v.Features
 }
 
 // reconfigure sets the features of the control plane, which may have been upgraded.
 func (s *setSender) reconfigure(v threeport.ReportSetVersions) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.podFacts = v.Has(threeport.FeaturePods)
+	s.features = v.Features
 }
 
-// takesPodFacts reports whether the control plane accepts the facts of Pods.
-func (s *setSender) takesPodFacts() bool {
+// accepted returns the features that the control plane accepts.
+func (s *setSender) accepted() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.podFacts
+	return s.features
 }
 
-// dropPodFacts removes the facts of Pods from a report that was refused, and reports whether there were any. Unless the report was
-// too large, the next ones have no facts either: an earlier release may have replaced the control plane.
-func (s *setSender) dropPodFacts(report threeport.Report, refused error) bool {
-	if report.Tree == nil || !report.Tree.DropPods() {
+// dropFeatures removes the fields of features from a report that was refused, and reports whether there were any. Unless the report
+// was too large, the next ones have none either: an earlier release may have replaced the control plane.
+func (s *setSender) dropFeatures(report threeport.Report, refused error) bool {
+	if report.Tree == nil || !report.Tree.Keep(nil) {
 		return false
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.podFacts = s.podFacts && threeport.StatusOf(refused) == http.StatusRequestEntityTooLarge
+	if threeport.StatusOf(refused) != http.StatusRequestEntityTooLarge {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.features = nil
+	}
 	return true
 }
 
@@ -120,8 +122,8 @@ func (s *setSender) Send(ctx context.Context, items []outbox.Item) []Result {
 			counts := s.counts.box.DeliveryCounts(item.Report.Instance())
 			status.Pending, status.Rejected, status.Dropped = counts.Pending, counts.Rejected, counts.Dropped
 		}
-		if report.Tree != nil && !d.takesPodFacts() {
-			report.Tree.DropPods()
+		if report.Tree != nil {
+			report.Tree.Keep(d.accepted())
 		}
 		n := sizeOf(report)
 		if len(set) > 0 && size+n > s.byteLimit() {
@@ -171,7 +173,7 @@ func (d setDelivery) post(ctx context.Context, set []pendingReport, again bool) 
 		d.post(ctx, set[:half], again)
 		d.post(ctx, set[half:], again)
 		return
-	case threeport.KindOf(err) == threeport.KindPermanent && d.dropPodFacts(set[0].report, err):
+	case threeport.KindOf(err) == threeport.KindPermanent && d.dropFeatures(set[0].report, err):
 		d.post(ctx, set, again)
 		return
 	}

@@ -146,11 +146,11 @@ func TestSetSender_RefusedSet_IsHalved(t *testing.T) {
 	}
 }
 
-// strict refuses the facts of Pods unless the model offers them, as a control plane does with unknown fields.
+// strict refuses the facts and starts of objects unless the model offers them, as a control plane does with unknown fields.
 func (m *model) strict(w http.ResponseWriter, set threeport.ReportSet, _ string) bool {
 	for _, r := range set.Reports {
 		for i := 0; r.Tree != nil && i < len(r.Tree.Objects); i++ {
-			if r.Tree.Objects[i].Pod != nil && m.offers() == "null" {
+			if o := r.Tree.Objects[i]; (o.Pod != nil || o.Since != nil) && m.offers() == "null" {
 				w.WriteHeader(http.StatusUnprocessableEntity)
 				return true
 			}
@@ -163,6 +163,7 @@ func (m *model) strict(w http.ResponseWriter, set threeport.ReportSet, _ string)
 func treeWithPods(id, revision int64) observe.Tree {
 	tree := treeAt(revision)
 	tree.Workload.ID = id
+	tree.Objects[0].Since = time.Unix(5, 0)
 	tree.Objects[0].Pod = &observe.PodFacts{Node: "node-1", Containers: []observe.ContainerFacts{{
 		Name: "app", Image: "shop:1", State: "Waiting", Reason: "CrashLoopBackOff", Restarts: 4,
 		LastExit: observe.ContainerExit{Known: true, Code: 137, Reason: "OOMKilled", At: time.Unix(7, 0)},
@@ -212,7 +213,7 @@ func TestSetSender_PodFacts_OnlyIfOffered(t *testing.T) {
 				m.mu.Unlock()
 				if tc.before == unknown && tc.after == offered {
 					hangs := time.After(time.Minute)
-					for !b.sender.sets.takesPodFacts() {
+					for len(b.sender.sets.accepted()) == 0 {
 						select {
 						case <-asked:
 						case <-hangs:

@@ -2,6 +2,7 @@ package observe
 
 import (
 	"strconv"
+	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 
@@ -31,6 +32,8 @@ type TreeObject struct {
 	State      target.State
 	// Health and Reason are words, Cause is a sentence.
 	Health, Reason, Cause string
+	// Since is when the health became what it is; zero if the cluster does not record that.
+	Since time.Time
 	// Pod has the facts of a Pod; nil for other objects. It must not be changed.
 	Pod *PodFacts
 }

@@ -1,5 +1,7 @@
 package target
 
+import "time"
+
 // State is what the informers know about a listed resource. Each state is temporary: the informers retry until the
 // resource is Present or Absent.
 type State string
@@ -31,6 +33,8 @@ type ResourceStatus struct {
 	Health, Reason string
 	// Cause explains the verdict to a person: the chain from the resource to the object at fault. Empty if it is Healthy.
 	Cause string
+	// Since is when the health became what it is; zero if the cluster does not record that.
+	Since time.Time
 	// Pods counts the resource's pods: its descendants, or the resource itself.
 	Pods Count
 }

@@ -28,21 +28,41 @@ func TestRepeats(t *testing.T) {
 		served := []int{http.StatusOK, http.StatusTooManyRequests, http.StatusServiceUnavailable}
 		refused := []int{http.StatusUnauthorized, http.StatusTooManyRequests, http.StatusServiceUnavailable}
 		for _, try := range []attempt{
-			{"an agent sends requests beyond its rate", a.agent, http.MethodPatch, ownResource, body{Before: `{"LastOperation":"MODIFIED"}`}, served},
-			{"an agent lists its Events", a.agent, http.MethodGet, fmt.Sprintf("/v0/workload-events?size=1000&workloadinstanceid=%d", a.own.instance), body{}, served},
-			{"an agent reports sets of 1,000 new Events", a.agent, http.MethodPost, "/v0/workload-report-sets", body{Before: a.newEvents(1000)}, served},
+			{
+				"an agent sends requests beyond its rate", a.agent, http.MethodPatch, ownResource, body{Before: `{"LastOperation":"MODIFIED"}`}, served,
+			},
+			{
+				"an agent lists its Events", a.agent, http.MethodGet, fmt.Sprintf("/v0/workload-events?size=1000&workloadinstanceid=%d", a.own.instance), body{}, served,
+			},
+			{
+				"an agent reports sets of 1,000 new Events", a.agent, http.MethodPost, "/v0/workload-report-sets", body{Before: a.newEvents(1000)}, served,
+			},
 			{
 				"an agent reports definitions just below 64 KiB", a.agent, http.MethodPatch, ownResource,
 				body{`{"RuntimeDefinition":[0`, `,{"b":0,"a":0}`, `]}`, 63 << 10},
 				served,
 			},
-			{"a viewer reads a workload of 15,000 objects", a.viewer, http.MethodGet, workload, body{}, served},
-			{"a viewer asks for the headers of that workload", a.viewer, http.MethodHead, workload, body{}, served},
-			{"a viewer reads the metrics", a.viewer, http.MethodGet, "/metrics", body{}, served},
-			{"a viewer asks for what only administrators may read", a.viewer, http.MethodGet, "/v0/audit-records", body{}, []int{http.StatusForbidden}},
-			{"a client has an unknown credential", "Bearer unknown", http.MethodGet, "/v0/workloads", body{}, refused},
-			{"a client has no credential and reads the health", "", http.MethodGet, "/healthz", body{}, []int{http.StatusOK}},
-			{"a client logs in with an unknown credential", "", http.MethodPost, "/login", body{Before: "token=unknown"}, refused},
+			{
+				"a viewer reads a workload of 15,000 objects", a.viewer, http.MethodGet, workload, body{}, served,
+			},
+			{
+				"a viewer asks for the headers of that workload", a.viewer, http.MethodHead, workload, body{}, served,
+			},
+			{
+				"a viewer reads the metrics", a.viewer, http.MethodGet, "/metrics", body{}, served,
+			},
+			{
+				"a viewer asks for the audit log", a.viewer, http.MethodGet, "/v0/audit-records", body{}, []int{http.StatusForbidden},
+			},
+			{
+				"a client has an unknown credential", "Bearer unknown", http.MethodGet, "/v0/workloads", body{}, refused,
+			},
+			{
+				"a client has no credential and reads the health", "", http.MethodGet, "/healthz", body{}, []int{http.StatusOK},
+			},
+			{
+				"a client logs in with an unknown credential", "", http.MethodPost, "/login", body{Before: "token=unknown"}, refused,
+			},
 		} {
 			a.repeat(16, try)
 		}

@@ -19,8 +19,15 @@ type treeNode struct {
 
 // storedObject is an object of a tree as its row has it.
 type storedObject struct {
-	threeport.TreeObject        // without Pod
+	threeport.TreeObject        // without Pod and Since
 	pod                  string // the facts of a Pod as JSON; empty for none
+	since                int64  // when its health became what it is, in microseconds; 0 for one that was read
+}
+
+// isLike reports whether an object equals another one, except for the start of the same health.
+func (o storedObject) isLike(other storedObject) bool {
+	o.since = other.since
+	return o == other
 }
 
 // maxKey limits the key of a node, in bytes: PostgreSQL limits the size of index entries.
@@ -106,6 +113,10 @@ func (a *applyTx) storedObjects(i *item) []*storedObject {
 		}
 		o.Cause = threeport.CutTreeCause(o.Cause)
 		o.pod, o.Pod = podText(o.Pod), nil
+		o.since, o.Since = a.now, nil
+		if at := i.Tree.Objects[n].Since; at != nil {
+			o.since = min(at.UnixMicro(), a.now)
+		}
 		objects[n] = o
 	}
 	return objects
@@ -130,7 +141,7 @@ func diffTree(of instanceKey, objects []*storedObject, present map[string]*store
 			continue
 		}
 		seen[key] = true
-		if old, known := present[key]; !known || *old != *o {
+		if old, known := present[key]; !known || !old.isLike(*o) {
 			c.written = append(c.written, treeNode{o, of, key})
 		}
 	}
@@ -254,19 +265,20 @@ func nodeKeyColumns(nodes []treeNode) []column {
 	}
 }
 
-// writeNodes upserts nodes. A node that was gone is restored. Since changes only with the health.
+// writeNodes upserts nodes. A node that was gone is restored. Since changes only with the health, and never to an earlier time.
 func (a *applyTx) writeNodes(ctx context.Context, nodes []treeNode) error {
 	return a.exec(ctx, bulk{
 		`INSERT INTO objects (type, id, key, clusteruid, uid, apigroup, apiversion, kind, namespace, name, owner, listed,
 			resourceinstanceid, state, health, reason, cause, pod, since)
 		SELECT x.type, x.id, x.key, CAST(? AS TEXT), x.uid, x.apigroup, x.apiversion, x.kind, x.namespace, x.name, x.owner, x.listed,
-			x.resourceinstanceid, x.state, x.health, x.reason, x.cause, x.pod, CAST(? AS BIGINT)
+			x.resourceinstanceid, x.state, x.health, x.reason, x.cause, x.pod, x.since
 		FROM x WHERE TRUE
 		ON CONFLICT (type, id, key) DO UPDATE SET apigroup = excluded.apigroup, apiversion = excluded.apiversion, kind = excluded.kind,
 			namespace = excluded.namespace, name = excluded.name, owner = excluded.owner, listed = excluded.listed,
 			resourceinstanceid = excluded.resourceinstanceid, state = excluded.state, health = excluded.health,
 			reason = excluded.reason, cause = excluded.cause, pod = excluded.pod,
-			since = CASE WHEN objects.health = excluded.health THEN objects.since ELSE excluded.since END, goneat = NULL`,
+			since = CASE WHEN objects.health = excluded.health OR objects.since > excluded.since THEN objects.since ELSE excluded.since END,
+			goneat = NULL`,
 		append(nodeKeyColumns(nodes),
 			texts("uid", nodes, func(n treeNode) string { return n.Object.UID }),
 			texts("apigroup", nodes, func(n treeNode) string { return n.Object.Group }),
@@ -281,8 +293,9 @@ func (a *applyTx) writeNodes(ctx context.Context, nodes []treeNode) error {
 			texts("health", nodes, func(n treeNode) string { return n.Health }),
 			texts("reason", nodes, func(n treeNode) string { return n.Reason }),
 			texts("cause", nodes, func(n treeNode) string { return n.Cause }),
-			texts("pod", nodes, func(n treeNode) string { return n.pod })),
+			texts("pod", nodes, func(n treeNode) string { return n.pod }),
+			integers("since", nodes, func(n treeNode) int64 { return n.since })),
 		len(nodes),
-		[]any{a.agent.ClusterUID, a.now},
+		[]any{a.agent.ClusterUID},
 	}, nil)
 }

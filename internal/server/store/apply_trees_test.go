@@ -220,6 +220,30 @@ func TestApplyTrees_Since_ChangesWithHealth(t *testing.T) {
 		if got := since(); got <= first {
 			t.Errorf("since is %d after another health, want more than %d", got, first)
 		}
+		down := since()
+		for i, tc := range []struct {
+			reason, health string
+			reported       time.Time
+			want           int64 // 0 for later than down
+		}{
+			{"the same health with another time", "Down", time.UnixMicro(down + 1), down},
+			{"another health, before the one before", "Unhealthy", time.UnixMicro(down - 1), down},
+			{"another health", "Down", time.UnixMicro(down + 1), down + 1},
+			{"a clock that is ahead", "Unhealthy", time.Now().Add(time.Hour), 0},
+		} {
+			node.Health, node.Since = tc.health, &tc.reported
+			apply(t, s, "one", treeOf(w.workload, int64(6+i), node))
+			if got := since(); tc.want != 0 && got != tc.want || got <= first || got > time.Now().Add(time.Minute).UnixMicro() {
+				t.Errorf("%s: since is %d, want %d", tc.reason, got, tc.want)
+			}
+		}
+		created := time.UnixMicro(first - 1)
+		other := nodeOf("b", "2", "Down")
+		other.Since = &created
+		apply(t, s, "one", treeOf(w.workload, 20, node, other))
+		if got := count(t, s, "SELECT since FROM objects WHERE key = '2'"); got != created.UnixMicro() {
+			t.Errorf("since of a new object is %d, want the reported %d", got, created.UnixMicro())
+		}
 	})
 }
 

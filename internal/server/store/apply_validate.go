@@ -240,6 +240,7 @@ func (c *validator) node(o *threeport.TreeObject) {
 	c.word("health", o.Health, statuses)
 	c.text("reason", o.Reason, 0, maxReason)
 	c.text("cause", o.Cause, 0, maxMessage)
+	c.time("since", o.Since)
 	if o.Pod != nil {
 		c.pod(o.Pod)
 	}
