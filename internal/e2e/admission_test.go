@@ -180,6 +180,12 @@ func policyChecksCreations(target installTarget) {
 			spec:   specWith(secretIn(`""`)),
 			want:   []string{`resource "secrets" "key" in API group "" at the cluster scope`},
 		},
+		{
+			reason: "all groups, which a wildcard in a Role matches",
+			user:   "tenant",
+			spec:   specWith(`{group: "*", version: v1, kind: Secret, name: key, namespace: app-0}`),
+			want:   []string{`the group "*" does not exist`},
+		},
 		{reason: "a Role for the name", user: "named", spec: specWith(specSecret)},
 		{
 			reason: "a Role for another name",

@@ -155,18 +155,19 @@ func obviousFault(object map[string]any, kind schema.GroupKind) string {
 	if _, isTable := status["conditions"].(map[string]any); status["conditions"] != nil && !isList && !isTable {
 		return "its conditions cannot be read"
 	}
-	seen := map[any]bool{}
+	seen := map[string]bool{}
 	for _, item := range conditions {
 		c, ok := item.(map[string]any)
 		if !ok {
 			return "a condition that is none"
 		}
-		if c["observedGeneration"] != nil || seen[c["type"]] || c["lastTransitionTime"] != nil {
+		kind, isText := c["type"].(string)
+		if c["observedGeneration"] != nil || seen[kind] || !isText || c["lastTransitionTime"] != nil {
 			return "" // it may be about an earlier spec, or be replaced by a later one
 		}
-		seen[c["type"]] = true
-		bad := map[any]any{"Ready": "False", "Available": "False", "Degraded": "True", "Failed": "True", "Stalled": "True", "Paused": "True"}
-		if want := bad[c["type"]]; want != nil && c["status"] == want {
+		seen[kind] = true
+		bad := map[string]string{"Ready": "False", "Available": "False", "Degraded": "True", "Failed": "True", "Stalled": "True", "Paused": "True"}
+		if want := bad[kind]; want != "" && c["status"] == want {
 			return "a condition that is not as it is to be"
 		}
 	}

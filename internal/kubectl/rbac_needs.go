@@ -6,10 +6,12 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/threeport/threeport-agent/api/v1alpha1"
 )
@@ -96,6 +98,10 @@ func (c *needCollector) addListed(wl *v1alpha1.ThreeportWorkload) (leftOut int, 
 	namespaces := map[string]bool{}
 	for _, r := range listed {
 		kind := schema.GroupKind{Group: r.Group, Kind: r.Kind}
+		if !isKind(kind) { // a role with the group * would permit all Secrets
+			c.notes = append(c.notes, fmt.Sprintf("ThreeportWorkload %s lists the kind %q of the group %q, which cannot exist: it is left out.", wl.Name, r.Kind, r.Group))
+			continue
+		}
 		needed, err := c.resolve(kind, r.Version, cmp.Or(r.Namespace, fallback))
 		if err != nil {
 			return 0, err
@@ -119,6 +125,11 @@ func (c *needCollector) addListed(wl *v1alpha1.ThreeportWorkload) (leftOut int, 
 		}
 	}
 	return leftOut, nil
+}
+
+// isKind reports whether the API server could serve a kind.
+func isKind(kind schema.GroupKind) bool {
+	return (kind.Group == "" || len(validation.IsDNS1123Subdomain(kind.Group)) == 0) && len(validation.IsDNS1035Label(strings.ToLower(kind.Kind))) == 0
 }
 
 // resolve returns the access to a kind. It guesses the resource of a kind that the cluster does not serve.

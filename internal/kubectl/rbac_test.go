@@ -50,6 +50,8 @@ spec:
   - {version: v1, kind: Service, name: web, namespace: app-1}
   - {version: v1, kind: Secret, name: key, namespace: app-1}
   - {group: scheduling.k8s.io, version: v1, kind: PriorityClass, name: high}
+  - {group: "*", version: v1, kind: Secret, name: key, namespace: app-0}
+  - {version: v1, kind: "*", name: all, namespace: app-0}
 `
 
 func writeRBACFile(t *testing.T) string {
@@ -67,6 +69,8 @@ func TestRBAC_File_PrintsLabelledClusterRole(t *testing.T) {
 		"# The ServiceAccount threeport-agent-system/threeport-agent lacks:",
 		"#   list, watch engines.example.com in namespace app-0: ThreeportWorkload shop lists Engine app-0/e",
 		"# The cluster does not serve Gadget.later.example.org: its resource name gadgets.later.example.org is a guess.",
+		`# ThreeportWorkload shop lists the kind "Secret" of the group "*", which cannot exist: it is left out.`,
+		`# ThreeportWorkload shop lists the kind "*" of the group "", which cannot exist: it is left out.`,
 		"# 1 listed Secret left out: --secrets includes Secrets")
 	role, ok := printedRoles(t, r.out)["ClusterRole"]
 	if !ok || role.Labels["rbac.threeport.io/aggregate-to-agent"] != "true" || role.Name != "threeport-agent-workload-shop" {
@@ -87,7 +91,7 @@ func TestRBAC_File_PrintsLabelledClusterRole(t *testing.T) {
 			t.Errorf("the role does not grant list and watch of %s.%s: %+v", watched.resource, watched.group, role.Rules)
 		}
 	}
-	if grants(role.Rules, "list", "", "secrets") {
+	if grants(role.Rules, "list", "", "secrets") || grants(role.Rules, "list", "*", "secrets") {
 		t.Error("the role grants Secrets without --secrets")
 	}
 	role = printedRoles(t, call(t, "rbac", "-f", writeRBACFile(t), "--secrets").out)["ClusterRole"]

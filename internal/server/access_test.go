@@ -413,7 +413,8 @@ func TestReportSets_ClusterNames(t *testing.T) {
 			{reason: "words", cluster: "b", name: "two \t words", want: "a=prod (a) b=two words c=PROD"},
 			{reason: "a letter that looks the same", cluster: "b", name: "pr\u043ed", want: "a=prod (a) b=pr\u043ed (b) c=PROD"},
 			{reason: "a letter of K in another case", cluster: "b", name: "\u212aind", want: "a=prod (a) b=\u212aind (b) c=PROD"},
-			{reason: "no visible character", cluster: "b", name: "\u200b ", want: "a=prod (a) b=\u212aind (b) c=PROD"},
+			{reason: "the end of a name with UID", cluster: "b", name: "k (c)", want: "a=prod (a) b=k (c) (b) c=PROD"},
+			{reason: "no visible character", cluster: "b", name: "\u200b ", want: "a=prod (a) b=k (c) (b) c=PROD"},
 		} {
 			if tc.fixed != "" {
 				tokens[tc.cluster] = s.token(t, "--role=agent", "--name=fixed", "--cluster="+tc.cluster, "--cluster-name="+tc.fixed)

@@ -194,6 +194,9 @@ func (c *connections) handler(next http.Handler) http.Handler {
 			requestInfoOf(req.Context()).authorized = true
 			if ok {
 				c.authenticate(opened, by)
+				if opened.refused != nil {
+					opened.refused.authorize(by)
+				}
 			}
 		}
 		next.ServeHTTP(w, req)

@@ -14,7 +14,11 @@ const maxHeaderFields = 100
 // which the client need not read.
 func limitHeaderFields(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
-		if len(req.Header) > maxHeaderFields {
+		fields := 0
+		for _, values := range req.Header {
+			fields += len(values)
+		}
+		if fields > maxHeaderFields {
 			req.Header = nil
 			w.WriteHeader(http.StatusRequestHeaderFieldsTooLarge)
 			return

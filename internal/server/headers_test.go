@@ -3,6 +3,7 @@ package server
 import (
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -62,7 +63,11 @@ func TestServer_LongHeader_IsRefused(t *testing.T) {
 func TestServer_ManyHeaderFields_AreRefused(t *testing.T) {
 	url := run(t, plain())
 	for fields, want := range map[int]int{maxHeaderFields / 2: http.StatusOK, maxHeaderFields + 1: http.StatusRequestHeaderFieldsTooLarge} {
-		header := http.Header{}
+		header := http.Header{"A": slices.Repeat([]string{""}, fields)} // of one name
+		if got := send(t, http.DefaultClient, http.MethodGet, url+"/v0/workloads", header, nil); got.code != want {
+			t.Errorf("a request with %d header fields of one name: %d, want %d", fields, got.code, want)
+		}
+		header = http.Header{}
 		for i := range fields {
 			header.Set(fmt.Sprint("X-", i), "")
 		}

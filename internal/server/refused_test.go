@@ -3,10 +3,12 @@ package server
 import (
 	"context"
 	"io"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
@@ -20,8 +22,10 @@ func TestServer_RefusedRequests_PauseTheirConnection(t *testing.T) {
 	agent := s.token(t, "--role=agent", "--name=agent", "--cluster=cluster")
 	for _, tc := range []struct {
 		reason, path, bearer string
+		fields               int // of the header, besides others
 		code                 int
 	}{
+		{reason: "too many header fields", path: "/v0/workloads", fields: maxHeaderFields + 1, code: http.StatusRequestHeaderFieldsTooLarge},
 		{reason: "unknown credential", path: "/v0/workloads", bearer: "none", code: http.StatusUnauthorized},
 		{reason: "wrong role", path: "/v0/audit-records", bearer: agent, code: http.StatusForbidden},
 		{reason: "no principal", path: "/healthz", code: http.StatusOK},
@@ -39,6 +43,7 @@ func TestServer_RefusedRequests_PauseTheirConnection(t *testing.T) {
 						t.Fatal(err)
 					}
 					req.Header.Set("Authorization", "Bearer "+tc.bearer)
+					req.Header["A"] = slices.Repeat([]string{""}, tc.fields)
 					resp, err := client.Do(req)
 					if err != nil {
 						t.Fatal(err)
@@ -57,24 +62,63 @@ func TestServer_RefusedRequests_PauseTheirConnection(t *testing.T) {
 	}
 }
 
+// net/http would answer it itself, without authentication and without a limit.
+func TestServer_OptionsOfServer_NeedCredential(t *testing.T) {
+	s := startTLS(t, "sqlite:"+filepath.Join(t.TempDir(), "rows.db"), nil)
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodOptions, s.url, http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.URL.Path, req.URL.Opaque = "", "*"
+	resp, err := s.newClient(t).Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = resp.Body.Close() }()
+	if resp.StatusCode != http.StatusUnauthorized {
+		t.Errorf("OPTIONS * is answered %d, want %d", resp.StatusCode, http.StatusUnauthorized)
+	}
+}
+
 func TestPauseRefused(t *testing.T) {
+	const refused, public = "refused", "public"
 	proxy := []netip.Prefix{netip.MustParsePrefix("192.0.2.1/32")}
 	for _, tc := range []struct {
-		reason  string
-		proxies []netip.Prefix
-		role    auth.Role
-		pauses  bool
+		reason   string
+		proxies  []netip.Prefix
+		before   []string // the senders of requests before
+		requests string   // refused, public, or those of a sender
+		pauses   bool
 	}{
-		{reason: "a principal", role: auth.RoleViewer},
-		{reason: "a client behind a trusted proxy", proxies: proxy},
-		{reason: "a client", pauses: true},
+		{reason: "principal", requests: "a"},
+		{reason: "trusted proxy", proxies: proxy, requests: refused},
+		{reason: "client", requests: refused, pauses: true},
+		{reason: "health probes", requests: public, pauses: true},
+		{reason: "files of the web UI", before: []string{"a"}, requests: public},
+		{reason: "client with a credential", before: []string{"a", "a"}, requests: refused, pauses: true},
+		{reason: "another proxy", before: []string{"a", "b"}, requests: refused},
 	} {
 		c := newConnections(10, tc.proxies)
 		opened := c.add(&connectionFrom{address: firstAddress})
-		serve := instrument(pauseRefused(c.handler(http.NotFoundHandler())), newMetrics(), nil)
-		ctx := auth.WithPrincipal(context.WithValue(t.Context(), connectionKey{}, opened), auth.Principal{Role: tc.role, Credential: auth.CredentialToken})
+		inner := c.handler(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+		request := func(by string) {
+			serve := inner
+			ctx := context.WithValue(t.Context(), connectionKey{}, opened)
+			switch by {
+			case refused:
+				serve = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusUnauthorized) })
+			case public:
+			default:
+				ctx = auth.WithPrincipal(ctx, auth.Principal{Name: by, Role: auth.RoleViewer, Credential: auth.CredentialToken})
+			}
+			instrument(pauseRefused(serve), newMetrics(), slog.New(slog.DiscardHandler)).
+				ServeHTTP(httptest.NewRecorder(), httptest.NewRequestWithContext(ctx, http.MethodGet, "/", http.NoBody))
+		}
+		for _, by := range tc.before {
+			request(by)
+		}
 		for range 2 * refusedBurst {
-			serve.ServeHTTP(httptest.NewRecorder(), httptest.NewRequestWithContext(ctx, http.MethodGet, "/", http.NoBody))
+			request(tc.requests)
 		}
 		if pauses := opened.refused != nil && opened.refused.pause(time.Now()) > 0; pauses != tc.pauses {
 			t.Errorf("%s: the connection pauses: %t, want %t", tc.reason, pauses, tc.pauses)

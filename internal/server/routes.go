@@ -183,7 +183,7 @@ func (s *Server) newHandlers(v0 *v0API) (*handlers, error) {
 func (s *Server) handler() (http.Handler, error) {
 	v0 := newV0API(s.store, s.log, s.config.Limits.V0BodyBytes)
 	if s.config.StrictV0 {
-		return withClientAddress(s.config.TrustedProxies, newRouter().serve(v0.strictRoutes())), nil
+		return limitHeaderFields(withClientAddress(s.config.TrustedProxies, newRouter().serve(v0.strictRoutes()))), nil
 	}
 	if err := s.newAccess(); err != nil {
 		return nil, err
@@ -206,5 +206,5 @@ func (s *Server) handler() (http.Handler, error) {
 		served = s.connections.handler(served)
 	}
 	served = withClientAddress(s.config.TrustedProxies, s.access.Middleware(rules(rows), served))
-	return instrument(pauseRefused(withSecurityHeaders(served)), h.metrics, s.log), nil
+	return instrument(pauseRefused(limitHeaderFields(withSecurityHeaders(served))), h.metrics, s.log), nil
 }

@@ -74,7 +74,7 @@ func New(ctx context.Context, config Config, log *slog.Logger) (s *Server, err e
 	if err != nil {
 		return s, err
 	}
-	s.http.Handler = &stallHandler{limitHeaderFields(handler), stallTimeout}
+	s.http.Handler = &stallHandler{handler, stallTimeout}
 	s.listener, err = (&net.ListenConfig{}).Listen(ctx, "tcp", config.BindAddress)
 	if err != nil {
 		return s, fmt.Errorf("listen: %w", err)
@@ -105,7 +105,9 @@ func newHTTPServer(log *slog.Logger) *http.Server {
 		IdleTimeout:       idleTimeout,
 		MaxHeaderBytes:    maxHeader,
 		HTTP2:             &http.HTTP2Config{MaxConcurrentStreams: maxStreams},
-		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelWarn),
+		ErrorLog:          slog.NewLogLogger(newLimitedLog(log.Handler()), slog.LevelWarn),
+
+		DisableGeneralOptionsHandler: true, // it answers without authentication and without a limit
 	}
 }
 

@@ -90,6 +90,8 @@ type request struct {
 	body   any // nil for none
 	// encoding is the Content-Encoding of the body; empty for none.
 	encoding string
+	// objects bounds the objects of an answer that is not in v0; 0 for no bound.
+	objects int
 }
 
 // answer is the outcome of a request.

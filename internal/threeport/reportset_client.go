@@ -1,6 +1,7 @@
 package threeport
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"net/http"
@@ -50,6 +51,9 @@ func ask[T any](ctx context.Context, c *Client, q request, body []byte) (T, erro
 	case code < 200 || code >= 300:
 		return none, refusal(q, got)
 	}
+	if q.objects > 0 && bytes.Count(got.body, []byte("{")) > q.objects {
+		return none, malformed(q, got.status)
+	}
 	if err := json.Unmarshal(got.body, &out); err != nil {
 		return none, malformed(q, got.status)
 	}
@@ -66,6 +70,7 @@ func ask[T any](ctx context.Context, c *Client, q request, body []byte) (T, erro
 //   - 415: it does not take this encoding.
 func (c *Client) SendReportSet(ctx context.Context, set ReportSet, encoding string) (ReportSetAnswer, error) {
 	q := request{op: "send report set", method: http.MethodPost, path: reportSetsPath}
+	q.objects = 1 + 4*len(set.Reports) // each item has at most a problem, whose text is without braces
 	if set.Reports == nil {
 		set.Reports = []Report{}
 	}

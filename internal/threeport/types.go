@@ -86,10 +86,10 @@ type WorkloadEvent struct {
 // Response is the envelope of every answer, success and error alike. The
 // router's own 404 and 405 are the exception: a bare {"message":"Not Found"}.
 type Response[T any] struct {
-	Meta   Meta   `json:"Meta"`
-	Type   string `json:"Type"`
-	Data   []T    `json:"Data"`
-	Status Status `json:"Status"`
+	Meta   Meta    `json:"Meta"`
+	Type   string  `json:"Type"`
+	Data   Rows[T] `json:"Data"`
+	Status Status  `json:"Status"`
 }
 
 // Meta counts the rows of an answer; all zero on an error.

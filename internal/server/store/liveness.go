@@ -6,6 +6,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/threeport/threeport-agent/internal/threeport"
@@ -109,17 +110,22 @@ const (
 // followed by the cluster's UID. Otherwise an agent could show its workloads under the name of another cluster. A token
 // that fixes the name for this cluster takes precedence. The arguments are those of clusterNameArgs.
 //
-// The databases compare ASCII letters only, so other names are always followed by the UID. They could look like another name.
-const clusterName = "CASE WHEN NOT EXISTS (" + nameFixedHere + ") AND (EXISTS (" + nameUsedElsewhere + ") OR EXISTS (" + nameFixedElsewhere +
-	")) THEN CAST(? AS TEXT) ELSE CAST(? AS TEXT) END"
+// The databases compare ASCII letters only, so other names are always followed by the UID. They could look like another name. A
+// reported name that ends like one with a UID is followed by the UID, too.
+const clusterName = "CASE WHEN EXISTS (" + nameFixedHere + ") THEN CAST(? AS TEXT) WHEN EXISTS (" + nameUsedElsewhere + ") OR EXISTS (" + nameFixedElsewhere +
+	") THEN CAST(? AS TEXT) ELSE CAST(? AS TEXT) END"
 
 func clusterNameArgs(agent *threeport.Agent) []any {
-	key, uid, short := lowerASCII(agent.ClusterName), agent.ClusterUID, agent.ClusterName
-	long := short + " (" + uid + ")"
-	if !isASCII(short) {
-		short = long
+	key, uid, fixed := lowerASCII(agent.ClusterName), agent.ClusterUID, agent.ClusterName
+	long := fixed + " (" + uid + ")"
+	if !isASCII(fixed) {
+		fixed = long
 	}
-	return []any{key, uid, key, uid, key, uid, long, short}
+	reported := fixed
+	if strings.HasSuffix(reported, ")") {
+		reported = long
+	}
+	return []any{key, uid, fixed, key, uid, key, uid, long, reported}
 }
 
 // recordHeartbeat stores the agent's state in the cluster's row. It is the first step of a transaction, so that the
