@@ -99,14 +99,18 @@ func TestStatus_Namespace_SelectsWorkloads(t *testing.T) {
 // No agent vouches for these statuses: its Lease has expired or is released, or it confirmed them too long ago.
 func TestStatus_AgentNotReporting_IsUnknown(t *testing.T) {
 	now := time.Now()
-	lease := func(name, holder string, renewed time.Time) {
+	lease := func(name, holder string, started, renewed time.Time) {
 		t.Helper()
-		create(t, "{apiVersion: coordination.k8s.io/v1, kind: Lease, metadata: {name: %s, namespace: default}, spec: {holderIdentity: %q, leaseDurationSeconds: 30, renewTime: %q}}",
-			name, holder, renewed.UTC().Format("2006-01-02T15:04:05.000000Z"))
+		const micro = "2006-01-02T15:04:05.000000Z"
+		create(t, "{apiVersion: coordination.k8s.io/v1, kind: Lease, metadata: {name: %s, namespace: default}, spec: {holderIdentity: %q, leaseDurationSeconds: 30, acquireTime: %q, renewTime: %q}}",
+			name, holder, started.UTC().Format(micro), renewed.UTC().Format(micro))
 	}
-	lease("fresh", "pod", now)
-	lease("expired", "pod", now.Add(-2*time.Minute))
-	lease("released", "", now)
+	earlier := now.Add(-time.Hour)
+	lease("fresh", "pod", earlier, now)
+	lease("expired", "pod", earlier, now.Add(-2*time.Minute))
+	lease("released", "", earlier, now)
+	lease("starting", "pod", now.Add(-2*time.Minute), now)
+	lease("just-started", "pod", now.Add(time.Minute), now.Add(time.Minute)) // for longer than the test takes
 	for _, tc := range []struct {
 		name, lease string
 		confirmed   time.Duration // ago
@@ -115,6 +119,9 @@ func TestStatus_AgentNotReporting_IsUnknown(t *testing.T) {
 		{"reports", "fresh", 5 * time.Minute, exitHealthy},
 		{"hangs", "expired", time.Minute, exitOutdated},
 		{"stopped", "released", time.Minute, exitOutdated},
+		{"of-the-process-before", "just-started", time.Minute, exitOutdated},
+		{"of-the-process-before-and-unchanged", "starting", 5 * time.Minute, exitHealthy},
+		{"of-the-new-process", "just-started", -2 * time.Minute, exitHealthy},
 		{"unreadable-and-recent", "missing", 5 * time.Minute, exitHealthy},
 		{"unreadable-and-old", "missing", time.Hour, exitOutdated},
 		{"cannot-be-written", "fresh", time.Hour, exitOutdated},

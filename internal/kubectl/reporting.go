@@ -21,6 +21,8 @@ import (
 const (
 	clockTolerance  = 15 * time.Second
 	confirmedWithin = 10 * time.Minute
+	// startTime is how long an agent keeps the statuses of the process before it, until it has seen all objects.
+	startTime = 10 * time.Second
 )
 
 const (
@@ -32,6 +34,7 @@ const (
 
 // leaseState is the last renewal of the agent's Lease.
 type leaseState struct {
+	started time.Time // the start of the agent; zero if that is not known
 	renewed time.Time // zero if the Lease does not exist or may not be read
 	expires time.Time // zero if it is released
 }
@@ -73,6 +76,9 @@ func stateOf(lease coordinationv1.LeaseSpec) (s leaseState) {
 		return s
 	}
 	s.renewed = lease.RenewTime.Time
+	if lease.AcquireTime != nil {
+		s.started = lease.AcquireTime.Truncate(time.Second) // the resolution of confirmedAt
+	}
 	if lease.HolderIdentity != nil && *lease.HolderIdentity != "" && lease.LeaseDurationSeconds != nil {
 		s.expires = s.renewed.Add(time.Duration(*lease.LeaseDurationSeconds)*time.Second + clockTolerance)
 	}
@@ -98,8 +104,12 @@ func (l leases) notReportingSince(wl *v1alpha1.ThreeportWorkload, last, now time
 		return time.Time{}, false
 	}
 	if ref := wl.Status.Lease; ref != nil {
-		if s := l[*ref]; !s.renewed.IsZero() && now.After(s.expires) {
+		s := l[*ref]
+		if !s.renewed.IsZero() && now.After(s.expires) {
 			return s.renewed, true
+		}
+		if now.Before(s.started.Add(startTime)) && confirmed.Time.Before(s.started) {
+			return confirmed.Time, false
 		}
 	}
 	switch {

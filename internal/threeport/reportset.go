@@ -201,8 +201,8 @@ type TreeObject struct {
 	// Pod has the facts of a Pod. It is absent for other objects, and from earlier agents. Agents send it only if the versions
 	// of report sets list the feature pods.
 	Pod *PodFacts `json:"pod,omitempty"`
-	// Since is when the health became what it is, if the cluster records that; none else, and from earlier agents. Agents send it only
-	// if the versions of report sets list the feature since.
+	// Since is when the health became what it is, as the cluster records it, or else when the agent saw it. It is absent if that is not
+	// known, and from earlier agents. Agents send it only if the versions of report sets list the feature since.
 	Since *time.Time `json:"since,omitempty"`
 }
 

@@ -74,6 +74,35 @@ func TestAssessor_Since_IsThatOfTheCluster(t *testing.T) {
 	}
 }
 
+// An object that does not exist has no record of its deletion. All readers get the time at which the agent saw it.
+func TestHealthStarts(t *testing.T) {
+	h := healthStarts{workloads: map[string]map[target.Ref]healthStart{}}
+	ref := target.Ref{Kind: "ConfigMap", Name: "conf"}
+	at := func(second int64) time.Time { return time.Unix(second, 0) }
+	for _, tc := range []struct {
+		reason, health string
+		recorded       time.Time
+		now, want      int64
+	}{
+		{reason: "first", health: "Down", now: 10, want: 10},
+		{reason: "unchanged", health: "Down", now: 20, want: 10},
+		{reason: "unchanged with a record", health: "Down", recorded: at(15), now: 21, want: 10},
+		{reason: "changed", health: "Healthy", now: 30, want: 30},
+		{reason: "changed with a record", health: "Unhealthy", recorded: at(35), now: 40, want: 35},
+		{reason: "unchanged without its record", health: "Unhealthy", now: 50, want: 35},
+	} {
+		statuses := []target.ResourceStatus{{Resource: target.Resource{Ref: ref}, Health: tc.health, Since: tc.recorded}}
+		h.set("web", statuses, at(tc.now).Add(time.Millisecond))
+		if !statuses[0].Since.Equal(at(tc.want)) {
+			t.Errorf("%s: the start is %v, want %v", tc.reason, statuses[0].Since, at(tc.want))
+		}
+	}
+	h.forget("web")
+	if len(h.workloads) != 0 {
+		t.Errorf("%d workloads are kept, want none", len(h.workloads))
+	}
+}
+
 // The cost of a change of one pod does not grow with the number of pods.
 func BenchmarkAssessments_ChangeOfOnePod(b *testing.B) {
 	for _, pods := range []int{5, 500, 50_000} {

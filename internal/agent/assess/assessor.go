@@ -49,6 +49,7 @@ type Assessor struct {
 	log         logr.Logger
 	panicLog    rate.Sometimes
 	assessments *assessments
+	starts      healthStarts
 
 	mu       sync.Mutex
 	flapping map[string]*health.Flapping // by workload
@@ -65,6 +66,7 @@ func New(config Config, targets *target.Registry, cluster Cluster, transitions T
 		config: config, targets: targets, cluster: cluster, transitions: transitions, metrics: metrics,
 		log: log, panicLog: rate.Sometimes{Interval: panicLogInterval},
 		assessments: newAssessments(),
+		starts:      healthStarts{workloads: map[string]map[target.Ref]healthStart{}},
 		flapping:    map[string]*health.Flapping{},
 		statuses:    map[target.Instance]lastStatus{},
 		trees:       map[target.Instance]*lastTree{},
@@ -81,6 +83,7 @@ func (a *Assessor) Workloads() []string {
 // ForgetWorkload drops the state of a workload that is no longer declared.
 func (a *Assessor) ForgetWorkload(workload string) {
 	a.assessments.forget(workload)
+	a.starts.forget(workload)
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	delete(a.flapping, workload)

@@ -54,6 +54,7 @@ func (a *Assessor) ResourceStatuses(workload string) (statuses []target.Resource
 		}
 		statuses = append(statuses, s)
 	}
+	a.starts.set(workload, statuses, a.config.Now())
 	return statuses, pods
 }
 

@@ -2,6 +2,7 @@ package assess
 
 import (
 	"testing"
+	"time"
 
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
@@ -44,7 +45,7 @@ func TestAssessor_Verdict_LeavesOutForbiddenSecrets(t *testing.T) {
 		},
 	} {
 		targets := target.NewRegistry()
-		a := New(Config{}, targets, cluster, noTransitions{}, NewMetrics(prometheus.NewRegistry()), logr.Discard())
+		a := New(Config{Now: time.Now}, targets, cluster, noTransitions{}, NewMetrics(prometheus.NewRegistry()), logr.Discard())
 		wl := target.Workload{Name: "web", Instance: target.Instance{Type: target.WorkloadInstance, ID: 1}}
 		for _, kind := range tt.kinds {
 			wl.Resources = append(wl.Resources, target.Resource{

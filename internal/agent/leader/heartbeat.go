@@ -31,6 +31,7 @@ type Heartbeat struct {
 	working func() error
 	log     logr.Logger
 
+	started *metav1.MicroTime     // when this process wrote the Lease first; nil before
 	held    *coordinationv1.Lease // as last written; nil if it has to be read
 	failing bool
 }
@@ -69,7 +70,8 @@ func (h *Heartbeat) report(err error) {
 	h.failing = err != nil
 }
 
-// write writes the Lease with a holder, and creates it if it does not exist.
+// write writes the Lease with a holder, and creates it if it does not exist. It is acquired when this process starts: a reader has to
+// know that older statuses are those of the previous process.
 func (h *Heartbeat) write(ctx context.Context, holder string) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, heartbeatTimeout)
 	defer cancel()
@@ -80,9 +82,10 @@ func (h *Heartbeat) write(ctx context.Context, holder string) (err error) {
 	}
 	lease := h.held.DeepCopy()
 	now := metav1.NowMicro()
-	if lease.Spec.HolderIdentity == nil || *lease.Spec.HolderIdentity != holder {
-		lease.Spec.HolderIdentity, lease.Spec.AcquireTime = &holder, &now
+	if h.started == nil {
+		h.started = &now
 	}
+	lease.Spec.HolderIdentity, lease.Spec.AcquireTime = &holder, h.started
 	lease.Spec.RenewTime, lease.Spec.LeaseDurationSeconds = &now, new(int32(heartbeatDuration/time.Second))
 	if lease.ResourceVersion == "" {
 		lease, err = h.leases.Create(ctx, lease, metav1.CreateOptions{})

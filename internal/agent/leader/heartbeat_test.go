@@ -114,9 +114,22 @@ func TestHeartbeat_Run_RenewsWhileTheAgentWorks(t *testing.T) {
 		if got := lines.Load(); got != 2 {
 			t.Errorf("%d lines are logged, want one for each failure", got)
 		}
+		if started := time.Since(leases.stored.Spec.AcquireTime.Time); started != 11*heartbeatPeriod {
+			t.Errorf("the Lease was acquired %s ago, want the start of the agent %s ago", started, 11*heartbeatPeriod)
+		}
 		pass(time.Second)
 		cancel()
 		<-done
 		expect("the agent stops", 0, "")
+		again, cancel := context.WithCancel(t.Context())
+		done = make(chan struct{})
+		restarted := NewHeartbeat(leases, "pod-1", leases.working, log)
+		go func() { defer close(done); restarted.Run(again) }()
+		pass(0)
+		if started := time.Since(leases.stored.Spec.AcquireTime.Time); started != 0 {
+			t.Errorf("the Lease was acquired %s ago after a restart, want 0", started)
+		}
+		cancel()
+		<-done
 	})
 }

@@ -32,7 +32,7 @@ type TreeObject struct {
 	State      target.State
 	// Health and Reason are words, Cause is a sentence.
 	Health, Reason, Cause string
-	// Since is when the health became what it is; zero if the cluster does not record that.
+	// Since is when the health became what it is; zero for a derived object if the cluster does not record that.
 	Since time.Time
 	// Pod has the facts of a Pod; nil for other objects. It must not be changed.
 	Pod *PodFacts

@@ -33,7 +33,7 @@ type ResourceStatus struct {
 	Health, Reason string
 	// Cause explains the verdict to a person: the chain from the resource to the object at fault. Empty if it is Healthy.
 	Cause string
-	// Since is when the health became what it is; zero if the cluster does not record that.
+	// Since is when the health became what it is, as the cluster records it, or else when the agent saw it.
 	Since time.Time
 	// Pods counts the resource's pods: its descendants, or the resource itself.
 	Pods Count

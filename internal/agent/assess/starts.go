@@ -1,0 +1,45 @@
+package assess
+
+import (
+	"sync"
+	"time"
+
+	"github.com/threeport/threeport-agent/internal/agent/target"
+)
+
+// healthStarts remembers when the agent first saw the present health of each listed resource. The cluster does not record the start
+// of each health, such as that of an absent object. It is safe for concurrent use.
+type healthStarts struct {
+	mu        sync.Mutex
+	workloads map[string]map[target.Ref]healthStart
+}
+
+type healthStart struct {
+	health string
+	at     time.Time
+}
+
+// set sets the start of those statuses of a workload that have none. In a status, times have seconds.
+func (h *healthStarts) set(workload string, statuses []target.ResourceStatus, now time.Time) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	before, starts := h.workloads[workload], make(map[target.Ref]healthStart, len(statuses))
+	for i := range statuses {
+		s := &statuses[i]
+		start := before[s.Ref]
+		if start.health != s.Health {
+			start = healthStart{s.Health, now.Truncate(time.Second)}
+			if !s.Since.IsZero() {
+				start.at = s.Since
+			}
+		}
+		starts[s.Ref], s.Since = start, start.at
+	}
+	h.workloads[workload] = starts
+}
+
+func (h *healthStarts) forget(workload string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	delete(h.workloads, workload)
+}
