@@ -89,7 +89,7 @@ func TestStatus_Namespace_SelectsWorkloads(t *testing.T) {
 	call(t, "status", "-n", "nowhere").want(t, exitUsage, `there is no namespace "nowhere": `)
 
 	workload(t, "unconfirmed", "observedGeneration: 1, health: Healthy, confirmedAt: 2026-01-31T11:00:00Z", "{version: v1, kind: ConfigMap, name: a, namespace: other}")
-	const silent = "The agent does not report: it last confirmed the statuses at 2026-01-31T11:00:00Z"
+	const silent = "The agent does not report: it was last seen at 2026-01-31T11:00:00Z"
 	call(t, "status", "-n", "staging").want(t, exitOutdated, silent, "No ThreeportWorkload lists an object in the namespace staging.")
 	call(t, "status", "-n", "staging", "--fresh").want(t, exitHealthy, "No ThreeportWorkload lists an object in the namespace staging.")
 	call(t, "status", "-n", "nowhere").want(t, exitUsage, `there is no namespace "nowhere": `)

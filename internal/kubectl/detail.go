@@ -170,6 +170,9 @@ func (s *workloadStatus) resources(o output, now time.Time) *table {
 	if o.value != outputWide {
 		all = slices.DeleteFunc(all, func(r v1alpha1.ResourceStatus) bool { return isHealthy(&r) })
 	}
+	if o.value == outputWide {
+		t.header("STATUS", "OBJECT", "PODS", "OPERATION", "VERSION", "SINCE", "REASON", "CAUSE")
+	}
 	shown := len(all)
 	if shown > maxNotHealthy && o.value != outputWide {
 		shown = maxNotHealthy

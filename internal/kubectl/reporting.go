@@ -155,7 +155,7 @@ func silence(all []workloadStatus, now time.Time) (sentence string, rest []workl
 	if since.IsZero() {
 		return "", all
 	}
-	return fmt.Sprintf("The agent does not report: it last confirmed the statuses at %s, %s ago. `%s` assesses the objects now.",
+	return fmt.Sprintf("The agent does not report: it was last seen at %s, %s ago. `%s` assesses the objects now.",
 		since.UTC().Format(time.RFC3339), ago(since, now), freshCommand), rest
 }
 

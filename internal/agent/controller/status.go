@@ -94,10 +94,10 @@ func (r *Reconciler) status(wl *v1alpha1.ThreeportWorkload, progress target.Deli
 		ConfirmedAt:        wl.Status.ConfirmedAt,
 		Lease:              r.lease,
 	}
-	setHealth(&status, wl.Status, v, r.now())
 	observed, pods := r.reporter.ResourceStatuses(wl.Name)
 	status.Resources = resourceStatuses(observed, progress.Operations, storedResources(wl))
 	setHealthSince(status.Resources, wl.Status.Resources, r.now())
+	setHealth(&status, wl.Status, v, transitionTime(status.Resources, wl.Status, v.status, r.now()))
 	setCounts(&status, observed, pods)
 	status.Delivery = r.deliveryStatus(progress)
 	status.Delivery.Retried = retryAnnotation(wl)

@@ -11,8 +11,10 @@ import (
 
 // The statuses that the conditions distinguish.
 const (
-	statusHealthy = "Healthy"
-	statusUnknown = "Unknown"
+	statusHealthy   = "Healthy"
+	statusUnhealthy = "Unhealthy"
+	statusDown      = "Down"
+	statusUnknown   = "Unknown"
 )
 
 // verdict is the reporter's verdict on a workload, its texts short enough to be stored. The zero verdict means that the
@@ -33,9 +35,28 @@ func (r *Reconciler) verdict(workload string) verdict {
 	return v
 }
 
+// transitionTime is when a workload got its health: with the first of its resources that have the same health, or else now. If another
+// resource was worse until now, the transition is the end of that.
+func transitionTime(resources []v1alpha1.ResourceStatus, current v1alpha1.ThreeportWorkloadStatus, health string, now time.Time) time.Time {
+	if current.Health == statusDown || current.Health == statusUnhealthy {
+		return now
+	}
+	at := now
+	for i := range resources {
+		since := resources[i].HealthSince
+		if resources[i].Health == health && since != nil && since.Time.Before(at) {
+			at = since.Time
+		}
+	}
+	if before := current.HealthSince; before != nil && !at.After(before.Time) {
+		return now
+	}
+	return at
+}
+
 // setHealth writes a verdict into a status. The current status is the log of transitions: a verdict with another health
-// is a transition. A workload that has not been assessed keeps its health.
-func setHealth(status *v1alpha1.ThreeportWorkloadStatus, current v1alpha1.ThreeportWorkloadStatus, v verdict, now time.Time) {
+// is a transition at a time. A workload that has not been assessed keeps its health.
+func setHealth(status *v1alpha1.ThreeportWorkloadStatus, current v1alpha1.ThreeportWorkloadStatus, v verdict, at time.Time) {
 	status.Health, status.Reason, status.Message = current.Health, current.Reason, current.Message
 	status.HealthSince, status.NotHealthySince, status.HealthChange = current.HealthSince, current.NotHealthySince, current.HealthChange
 	if v.status == "" {
@@ -45,7 +66,7 @@ func setHealth(status *v1alpha1.ThreeportWorkloadStatus, current v1alpha1.Threep
 	if v.status == current.Health {
 		return
 	}
-	at := now.Truncate(time.Second) // the resolution of metav1.Time
+	at = at.Truncate(time.Second) // the resolution of metav1.Time
 	if before := current.HealthSince; before != nil && !at.After(before.Time) {
 		// The transitions fall into one second, or this clock is behind. The time identifies a transition, so it must differ.
 		at = before.Add(time.Second)

@@ -133,6 +133,40 @@ func TestHealthyCondition(t *testing.T) {
 	}
 }
 
+func TestTransitionTime(t *testing.T) {
+	at := func(second int) *metav1.Time {
+		return &metav1.Time{Time: time.Date(2026, 1, 2, 3, 4, second, 0, time.UTC)}
+	}
+	resources := []v1alpha1.ResourceStatus{
+		{Health: "Healthy"},
+		{Health: "Unhealthy", HealthSince: at(10)},
+		{Health: "Down", HealthSince: at(30)},
+		{Health: "Down", HealthSince: at(20)},
+	}
+	for _, c := range []struct {
+		reason, before string
+		since          int // of the health before
+		health         string
+		want           int // the second; 50 is now
+	}{
+		{reason: "the first resource that is Down", before: "Healthy", since: 5, health: "Down", want: 20},
+		{reason: "a rollout that fails", before: "Reconciling", since: 5, health: "Down", want: 20},
+		{reason: "the first status", health: "Unhealthy", want: 10},
+		{reason: "another resource was worse until now", before: "Down", since: 5, health: "Unhealthy", want: 50},
+		{reason: "the start is before the health before", before: "Healthy", since: 25, health: "Down", want: 50},
+		{reason: "it is Healthy again", before: "Reconciling", since: 5, health: "Healthy", want: 50},
+		{reason: "no listed resource has it", before: "Healthy", since: 5, health: "Unknown", want: 50},
+	} {
+		current := v1alpha1.ThreeportWorkloadStatus{Health: c.before}
+		if c.since != 0 {
+			current.HealthSince = at(c.since)
+		}
+		if got := transitionTime(resources, current, c.health, at(50).Time); !got.Equal(at(c.want).Time) {
+			t.Errorf("%s: the transition is at %v, want second %d", c.reason, got, c.want)
+		}
+	}
+}
+
 func TestSetHealth(t *testing.T) {
 	at := func(second int) *metav1.Time {
 		return &metav1.Time{Time: time.Date(2026, 1, 2, 3, 4, second, 0, time.UTC)}
