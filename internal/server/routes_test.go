@@ -116,7 +116,7 @@ func TestRoutes_Answers(t *testing.T) {
 		{method: "HEAD", path: "/v0/workload-instances", code: 405},
 		{
 			method: "GET", path: "/metrics", code: 200,
-			has: `controlplane_request_duration_seconds_count{code="405",method="PUT",route="/v0/tokens"} 1`,
+			has: `controlplane_request_duration_seconds_count{code="405",method="other",route="/v0/tokens"} 1`,
 		},
 		{
 			method: "GET", path: "/metrics", code: 200,
