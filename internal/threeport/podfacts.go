@@ -65,11 +65,6 @@ func (f *PodFacts) clean() {
 			continue
 		}
 		c.LastExit.Reason = cut(c.LastExit.Reason, maxWord)
-		at, err := cleanTime("Time", c.LastExit.Time)
-		if err != nil {
-			at = nil // an invalid one is left out, so that the tree is sent
-		}
-		c.LastExit.Time = at
-		round(at)
+		c.LastExit.Time = cleanOptionalTime(c.LastExit.Time)
 	}
 }

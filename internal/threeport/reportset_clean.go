@@ -48,12 +48,7 @@ func (t *TreeReport) clean() {
 	for i := range t.Objects {
 		o := &t.Objects[i]
 		o.Reason, o.Cause = cut(o.Reason, maxWord), CutTreeCause(o.Cause)
-		since, err := cleanTime("Since", o.Since)
-		if err != nil {
-			since = nil // an invalid one is left out, so that the tree is sent
-		}
-		o.Since = since
-		round(since)
+		o.Since = cleanOptionalTime(o.Since)
 		if o.Pod == nil {
 			continue
 		}
@@ -64,6 +59,16 @@ func (t *TreeReport) clean() {
 	}
 }
 
+// cleanOptionalTime returns a rounded time. An invalid one is left out, so that the rest of the report is sent.
+func cleanOptionalTime(t *time.Time) *time.Time {
+	cleaned, err := cleanTime("Time", t)
+	if err != nil {
+		return nil
+	}
+	round(cleaned)
+	return cleaned
+}
+
 func (e *EventReport) clean() error {
 	e.Type, e.Reason, e.Message = cut(e.Type, maxType), cut(e.Reason, maxWord), cut(e.Message, maxText)
 	at, err := cleanTime("Time", &e.Time)
@@ -72,12 +77,7 @@ func (e *EventReport) clean() error {
 	}
 	e.Time = *at
 	round(&e.Time)
-	if first, err := cleanTime("FirstTime", e.FirstTime); err == nil {
-		e.FirstTime = first // an invalid one is left out, so that the Event is sent
-		round(e.FirstTime)
-	} else {
-		e.FirstTime = nil
-	}
+	e.FirstTime = cleanOptionalTime(e.FirstTime)
 	if e.Gap != nil {
 		for _, t := range []*time.Time{&e.Gap.First, &e.Gap.Last} {
 			if _, err := cleanTime("Gap", t); err != nil {

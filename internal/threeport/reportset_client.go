@@ -27,9 +27,6 @@ func (v ReportSetVersions) Encoding() string {
 	return ""
 }
 
-// Has reports whether the server accepts the fields of a feature.
-func (v ReportSetVersions) Has(feature string) bool { return slices.Contains(v.Features, feature) }
-
 // ReportSetVersions returns what report sets the server takes. A server without report sets takes none, which is no error.
 func (c *Client) ReportSetVersions(ctx context.Context) (ReportSetVersions, error) {
 	q := request{op: "find report sets", method: http.MethodGet, path: reportSetVersionsPath}

@@ -19,7 +19,8 @@ type healthStart struct {
 	at     time.Time
 }
 
-// set sets the start of those statuses of a workload that have none. In a status, times have seconds.
+// set sets the starts of the statuses of a workload. A health that is unchanged has the earlier start. A new one has the start that the
+// cluster records, or else now in seconds, the resolution of statuses.
 func (h *healthStarts) set(workload string, statuses []target.ResourceStatus, now time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
