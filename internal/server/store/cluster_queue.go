@@ -34,15 +34,11 @@ func (q *clusterQueue) acquire(ctx context.Context, cluster string) (release fun
 	select {
 	case <-slot.free:
 		return func(took time.Duration) {
-			end := func() {
-				slot.free <- struct{}{}
-				q.leave(cluster)
-			}
 			if took <= longApply && !q.waits(cluster) {
-				end()
+				q.free(cluster)
 				return
 			}
-			time.AfterFunc(min(took, maxPause), end)
+			time.AfterFunc(min(took, maxPause), func() { q.free(cluster) })
 		}, nil
 	case <-ctx.Done():
 		q.leave(cluster)
@@ -73,9 +69,23 @@ func (q *clusterQueue) waits(cluster string) bool {
 	return q.clusters[cluster].users > 1
 }
 
+// free gives the slot to the next set. That set never counts the one that freed it: both happen under one lock.
+func (q *clusterQueue) free(cluster string) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.clusters[cluster].free <- struct{}{}
+	q.removeUser(cluster)
+}
+
+// leave ends the wait for the slot.
 func (q *clusterQueue) leave(cluster string) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	q.removeUser(cluster)
+}
+
+// removeUser needs the lock.
+func (q *clusterQueue) removeUser(cluster string) {
 	if q.clusters[cluster].users--; q.clusters[cluster].users == 0 {
 		delete(q.clusters, cluster)
 	}
