@@ -302,6 +302,37 @@ func TestWorkload_WrongIDs_AreShownAndHeal(t *testing.T) {
 	}
 }
 
+// Somebody declares a ThreeportWorkload that lists a resource of another instance. The control plane rejects its reports. They
+// are no longer of interest when the ThreeportWorkload is deleted.
+func TestWorkload_ResourceOfAnotherInstance_RejectionsEndWithIt(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	web := w.Deploy("web", world.ConfigMap("conf"))
+	db := w.Deploy("db", deployment("db", 1))
+	w.ExpectStatus(web, "Healthy")
+	w.ExpectStatus(db, "Healthy")
+	rejected := func(of upstream.Deployed, want bool) {
+		w.Helper()
+		w.Eventually("the rejections of "+of.Name, func() error {
+			workload, err := w.ThreeportWorkload(of)
+			if err != nil {
+				return err
+			}
+			if n := workload.Status.Delivery.Rejected; want && n < 2 || !want && n > 0 {
+				return fmt.Errorf("%d reports are rejected, first %+v", n, workload.Status.Delivery.Rejections)
+			}
+			return nil
+		})
+	}
+	wrong := db
+	wrong.Name, wrong.InstanceID = db.Name+"-wrong", web.InstanceID
+	w.Must(w.Upstream.Declare(w.Ctx, wrong))
+	rejected(wrong, true) // the object and its Events
+	w.Remove(world.CustomResource(wrong))
+	rejected(web, false)
+	w.ExpectCondition(web, v1alpha1.ConditionDelivered, metav1.ConditionTrue, "")
+}
+
 // expectKubernetesEvent waits for an Event about a ThreeportWorkload, as kubectl describe shows it.
 func (w *agentWorld) expectKubernetesEvent(workload, eventType, note string) {
 	w.Helper()

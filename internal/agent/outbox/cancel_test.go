@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/threeport/threeport-agent/internal/agent/observe"
+	"github.com/threeport/threeport-agent/internal/agent/target"
 )
 
 func TestOutbox_Cancel_DropsThePendingReport(t *testing.T) {
@@ -313,6 +314,54 @@ func TestOutbox_ForgetExcept_DeadLetters(t *testing.T) {
 		}
 		o.ForgetInstance(shop)
 		expectEmpty(t, o)
+	}
+}
+
+// An Event has a row for each instance that its object belongs to. The object no longer belongs to one of them: the rejected and
+// the pending report to that one are dropped, and the other report stays.
+func TestOutbox_Withdraw(t *testing.T) {
+	blog := target.Instance{Type: target.WorkloadInstance, ID: 2}
+	of := func(instance target.Instance) observe.Event {
+		ev := event("a", "1")
+		ev.Workload = instance
+		return ev
+	}
+	first, second := of(shop), of(blog).WithOwnRow()
+	for _, tt := range []struct {
+		reason    string
+		belongsTo []target.Instance
+		want      int // reports that are left
+	}{
+		{"both", []target.Instance{shop, blog}, 2},
+		{"the first instance", []target.Instance{shop}, 1},
+		{"the second instance", []target.Instance{blog}, 1},
+		{"none", nil, 0},
+	} {
+		t.Run(tt.reason, func(t *testing.T) {
+			pending, rejected := New(Config{}, nil), New(Config{}, nil)
+			for _, o := range []*Outbox{pending, rejected} {
+				o.Offer(first)
+				o.Offer(second)
+			}
+			for range 2 {
+				rejected.Reject(take(t, rejected), errSend)
+			}
+			for _, o := range []*Outbox{pending, rejected} {
+				o.Withdraw(observe.EventSubject("a"), tt.belongsTo...)
+				if left := o.Pending() + o.DeadLetters(); left != tt.want {
+					t.Errorf("%d reports are left, want %d", left, tt.want)
+				}
+			}
+			for _, instance := range tt.belongsTo {
+				if rejected.Progress(instance).Rejected != 1 {
+					t.Errorf("the dead letter of %s is dropped", instance)
+				}
+			}
+			rejected.Offer(first) // the object belongs to the first instance again
+			if want := 1 - int(rejected.Progress(shop).Rejected); rejected.Pending() != want {
+				t.Errorf("%d reports are pending after another Offer, want %d", rejected.Pending(), want)
+			}
+		})
 	}
 }
 

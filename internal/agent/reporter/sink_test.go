@@ -53,10 +53,18 @@ func (r *recorder) clear() {
 	r.offered, r.times, r.versions = nil, nil, nil
 }
 
-func (r *recorder) Cancel(key observe.Key) {
+// Withdraw records the offered keys of a subject to other instances. Without instances it records that of the subject itself too.
+func (r *recorder) Withdraw(subject observe.Subject, belongsTo ...target.Instance) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.cancelled = append(r.cancelled, key)
+	if len(belongsTo) == 0 {
+		r.cancelled = append(r.cancelled, observe.Key(subject))
+	}
+	for _, report := range r.offered {
+		if observe.SubjectOf(report) == subject && !slices.Contains(belongsTo, report.Instance()) {
+			r.cancelled = append(r.cancelled, report.Key())
+		}
+	}
 }
 
 // ForgetExcept does as an outbox: it forgets the offered keys of a subject, except those to keep, and cancels them unless
