@@ -217,6 +217,10 @@ func (in *ThreeportWorkloadStatus) DeepCopyInto(out *ThreeportWorkloadStatus) {
 		in, out := &in.NotHealthySince, &out.NotHealthySince
 		*out = (*in).DeepCopy()
 	}
+	if in.CauseSince != nil {
+		in, out := &in.CauseSince, &out.CauseSince
+		*out = (*in).DeepCopy()
+	}
 	if in.HealthChange != nil {
 		in, out := &in.HealthChange, &out.HealthChange
 		*out = new(HealthChange)

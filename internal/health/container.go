@@ -2,6 +2,7 @@ package health
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -273,4 +274,12 @@ func pullFailure(message string) string {
 		}
 	}
 	return ""
+}
+
+// crashLoop has the reasons of a container that crashes again and again: it waits and runs in turn.
+var crashLoop = []string{"CrashLoopBackOff", "Restarting", oomKilled}
+
+// IsSameCause reports whether two reasons of a verdict name one cause.
+func IsSameCause(reason, before string) bool {
+	return reason == before || slices.Contains(crashLoop, reason) && slices.Contains(crashLoop, before)
 }

@@ -30,7 +30,11 @@ func (s *workloadStatus) writeDetails(out io.Writer, p palette, now time.Time, o
 	}
 	field("STATUS", cell{status, styleOf(s.Status)})
 	if s.Reason != "" {
-		field("REASON", cell{text: s.Reason})
+		reason := s.Reason
+		if c := s.CauseSince; c != nil && !c.Equal(s.Since) {
+			reason += fmt.Sprintf(" for %s, since %s", ago(c.Time, now), c.UTC().Format(time.RFC3339))
+		}
+		field("REASON", cell{text: reason})
 	}
 	name := "CAUSE"
 	for _, line := range wrap.Lines(s.Message, width-fieldIndent) {
@@ -171,7 +175,7 @@ func (s *workloadStatus) resources(o output, now time.Time) *table {
 		all = slices.DeleteFunc(all, func(r v1alpha1.ResourceStatus) bool { return isHealthy(&r) })
 	}
 	if o.value == outputWide {
-		t.header("STATUS", "OBJECT", "PODS", "OPERATION", "VERSION", "SINCE", "REASON", "CAUSE")
+		t.header("STATUS", "SINCE", "OBJECT", "PODS", "OPERATION", "VERSION", "REASON", "CAUSE")
 	}
 	shown := len(all)
 	if shown > maxNotHealthy && o.value != outputWide {
@@ -184,25 +188,26 @@ func (s *workloadStatus) resources(o output, now time.Time) *table {
 		if r.State != v1alpha1.ResourcePresent && string(r.State) != r.Reason {
 			cause = strings.Trim(string(r.State)+": "+cause, ": ")
 		}
+		since := none
+		if r.HealthSince != nil {
+			since = ago(r.HealthSince.Time, now)
+		}
 		row := []cell{
 			{s.tense() + string(status), styleOf(status)},
+			{since, dim},
 			{subject(r.Kind, r.Namespace, r.Name), plain},
 			fraction(r.Pods),
 		}
 		if o.value == outputWide {
 			row = append(row, cell{cmp.Or(r.LastOperation, none), dim}, cell{cmp.Or(r.ReportedResourceVersion, none), dim})
 		}
-		since := none
-		if r.HealthSince != nil {
-			since = ago(r.HealthSince.Time, now)
-		}
-		t.add(append(row, cell{since, dim}, cell{r.Reason, plain}, cell{cause, plain})...)
+		t.add(append(row, cell{r.Reason, plain}, cell{cause, plain})...)
 	}
 	if more := len(all) - shown; more > 0 {
-		t.add(cell{"…", dim}, cell{"and " + many(more, "other resource") + " (-o wide)", dim})
+		t.add(cell{"…", dim}, cell{}, cell{"and " + many(more, "other resource") + " (-o wide)", dim})
 	}
 	if s.Omitted > 0 && o.value == outputWide {
-		t.add(cell{"…", dim}, cell{"and " + many(int(s.Omitted), "Healthy resource") + " omitted from the status", dim})
+		t.add(cell{"…", dim}, cell{}, cell{"and " + many(int(s.Omitted), "Healthy resource") + " omitted from the status", dim})
 	}
 	return t
 }

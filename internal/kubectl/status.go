@@ -168,7 +168,8 @@ func (o *statusOptions) assessed(ctx context.Context, list []v1alpha1.ThreeportW
 
 // setAssessment replaces the verdict and the counts by those of a tree.
 func (s *workloadStatus) setAssessment(root *treeNode) {
-	s.Status, s.Reason, s.Message, s.Since, s.NotHealthySince = root.Status, root.Reason, root.Message, root.Since, nil
+	s.Status, s.Reason, s.Message, s.Since = root.Status, root.Reason, root.Message, root.Since
+	s.CauseSince, s.NotHealthySince = nil, nil
 	s.Ready, s.Pods, s.Conditions = &v1alpha1.Count{}, new(root.podCount()), nil
 	s.Delivery, s.Resources, s.Omitted = v1alpha1.DeliveryStatus{}, nil, 0
 	namespaces := []string{}

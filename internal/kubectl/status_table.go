@@ -25,6 +25,8 @@ type workloadStatus struct {
 	Reason  string        `json:"reason"`
 	Message string        `json:"message"`
 	Since   *metav1.Time  `json:"since,omitempty"`
+	// CauseSince is when the reason became what it is, if that is known.
+	CauseSince *metav1.Time `json:"causeSince,omitempty"`
 	// NotHealthySince is when the workload was last Healthy, if that is known and it is not.
 	NotHealthySince *metav1.Time `json:"notHealthySince,omitempty"`
 	// LastStatus is the last reported status if the agent does not report; Status is Unknown then.
@@ -57,7 +59,7 @@ func statusOf(wl *v1alpha1.ThreeportWorkload) workloadStatus {
 	st := &wl.Status
 	s := workloadStatus{
 		Name: wl.Name, Namespaces: namespacesOf(wl), Status: health.Status(st.Health), Reason: st.Reason, Message: st.Message,
-		Since: st.HealthSince, NotHealthySince: st.NotHealthySince,
+		Since: st.HealthSince, CauseSince: st.CauseSince, NotHealthySince: st.NotHealthySince,
 		Ready: st.ResourceCount, Pods: st.PodCount, Type: wl.Spec.WorkloadType, ID: wl.Spec.WorkloadInstanceID,
 		IDText:  strconv.FormatInt(wl.Spec.WorkloadInstanceID, 10),
 		Created: wl.CreationTimestamp, Conditions: st.Conditions, Delivery: st.Delivery, Resources: st.Resources,
@@ -128,7 +130,7 @@ func (s *workloadStatus) namespace() cell {
 
 // override replaces a verdict, and its start.
 func (s *workloadStatus) override(status health.Status, reason, message string) {
-	s.Status, s.Reason, s.Message, s.Since, s.NotHealthySince = status, reason, message, nil, nil
+	s.Status, s.Reason, s.Message, s.Since, s.CauseSince, s.NotHealthySince = status, reason, message, nil, nil, nil
 }
 
 func count(resources []v1alpha1.ResourceStatus) *v1alpha1.Count {
@@ -246,7 +248,7 @@ func (s *workloadStatus) last() (status health.Status, since time.Time) {
 // statusTable returns the table of all workloads. A cause that does not fit is below its workload.
 func statusTable(all []workloadStatus, now time.Time, wide bool) *table {
 	t := &table{}
-	titles := []string{"NAME", "NAMESPACE", "STATUS", "READY", "PODS", "DELIVERED", "SINCE"}
+	titles := []string{"NAME", "NAMESPACE", "STATUS", "SINCE", "READY", "PODS", "DELIVERED"}
 	if wide {
 		titles = append(titles, "AGE", "WATCHING", "DURABLE", "TYPE", "INSTANCE")
 	}
@@ -258,10 +260,10 @@ func statusTable(all []workloadStatus, now time.Time, wide bool) *table {
 			{s.Name, plain},
 			s.namespace(),
 			{string(s.Status), styleOf(s.Status)},
+			{ago(s.since(), now), plain},
 			fraction(s.Ready),
 			fraction(s.Pods),
 			s.delivered(),
-			{ago(s.since(), now), plain},
 		}
 		if wide {
 			row = append(row, cell{ago(s.Created.Time, now), plain}, s.condition(v1alpha1.ConditionWatching), s.condition(v1alpha1.ConditionDurable),

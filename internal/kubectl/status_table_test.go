@@ -308,7 +308,7 @@ func TestWriteDetails_ManyResources_AreBounded(t *testing.T) {
 		has, not string
 	}{
 		{outputText, "…     and 2 other resources (-o wide)", "c20"},
-		{outputWide, "ConfigMap c21  -     -          -        21h    Absent", "other resource"},
+		{outputWide, "21h    ConfigMap c21  -     -          -        Absent", "other resource"},
 	} {
 		var out bytes.Buffer
 		if err := s.writeDetails(&out, false, goldenTime, output{value: tt.format}, 0); err != nil {

@@ -280,7 +280,7 @@ func (o *treeOptions) show(root *treeNode, reported *workloadStatus) error {
 
 // table returns the table of a tree. A cause that does not fit is below its object.
 func (o *treeOptions) table(root *treeNode, now time.Time) *table {
-	titles := []string{"OBJECT", "STATUS", "REASON", "SINCE", "AGE"}
+	titles := []string{"OBJECT", "STATUS", "SINCE", "REASON", "AGE"}
 	t := &table{wrapped: len(titles)}
 	titles = append(titles, "CAUSE")
 	if o.output.value == outputWide { // it is not cut, so nothing is below a row
@@ -357,8 +357,8 @@ func (d *treeWriter) add(b *treeNode, prefix, childPrefix, around string) {
 	row := []cell{
 		{prefix + b.Kind + " " + name, plain},
 		{string(b.Status), styleOf(b.Status)},
-		{cmp.Or(b.Reason, none), plain},
 		{since, plain},
+		{cmp.Or(b.Reason, none), plain},
 		{ago(b.Created.Time, d.now), plain},
 		{cause, plain},
 	}

@@ -98,6 +98,7 @@ func (r *Reconciler) status(wl *v1alpha1.ThreeportWorkload, progress target.Deli
 	status.Resources = resourceStatuses(observed, progress.Operations, storedResources(wl))
 	setHealthSince(status.Resources, wl.Status.Resources, r.now())
 	setHealth(&status, wl.Status, v, transitionTime(status.Resources, wl.Status, v.status, r.now()))
+	status.CauseSince = causeSince(status, wl.Status, r.now())
 	setCounts(&status, observed, pods)
 	status.Delivery = r.deliveryStatus(progress)
 	status.Delivery.Retried = retryAnnotation(wl)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/threeport/threeport-agent/api/v1alpha1"
 	"github.com/threeport/threeport-agent/internal/agent/target"
+	"github.com/threeport/threeport-agent/internal/health"
 )
 
 // The statuses that the conditions distinguish.
@@ -81,6 +82,24 @@ func setHealth(status *v1alpha1.ThreeportWorkloadStatus, current v1alpha1.Threep
 		status.NotHealthySince = status.HealthSince
 	}
 	status.HealthChange = &v1alpha1.HealthChange{From: current.Health, To: v.status, Reason: v.reason, Message: v.message}
+}
+
+// oneMoment is how far the starts of a health and of its cause may be apart to be one start: statuses are written seconds apart.
+const oneMoment = 5 * time.Second
+
+// causeSince returns since when the reason of a status holds: since the current status, or since the change of health, or since now.
+// It returns nil if there is no reason, or if an earlier agent wrote the current one.
+func causeSince(status, current v1alpha1.ThreeportWorkloadStatus, now time.Time) *metav1.Time {
+	now = now.Truncate(time.Second) // the resolution of metav1.Time
+	switch {
+	case status.Health == statusHealthy || status.Reason == "":
+		return nil
+	case health.IsSameCause(status.Reason, current.Reason):
+		return current.CauseSince
+	case status.Health != current.Health, status.HealthSince != nil && now.Sub(status.HealthSince.Time) <= oneMoment:
+		return status.HealthSince
+	}
+	return &metav1.Time{Time: now}
 }
 
 // recordTransition gives the reporter the transition that is stored in a workload's status. Each reconcile repeats it, so

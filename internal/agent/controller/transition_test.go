@@ -287,6 +287,34 @@ func TestSetHealth(t *testing.T) {
 	}
 }
 
+func TestCauseSince(t *testing.T) {
+	start := time.Date(2026, 1, 2, 3, 4, 0, 0, time.UTC)
+	at := func(second int) *metav1.Time { return &metav1.Time{Time: start.Add(time.Duration(second) * time.Second)} }
+	status := func(health, reason string, healthSince, causeSince *metav1.Time) v1alpha1.ThreeportWorkloadStatus {
+		return v1alpha1.ThreeportWorkloadStatus{Health: health, Reason: reason, HealthSince: healthSince, CauseSince: causeSince}
+	}
+	down := status("Down", "ImagePullBackOff", at(10), at(20))
+	for _, tt := range []struct {
+		name            string
+		status, current v1alpha1.ThreeportWorkloadStatus
+		want            *metav1.Time
+	}{
+		{"the same reason", status("Down", "ImagePullBackOff", at(10), nil), down, at(20)},
+		{"the same reason of another health", status("Unhealthy", "ImagePullBackOff", at(60), nil), down, at(20)},
+		{"another reason", status("Down", "Absent", at(10), nil), down, at(60)},
+		{"another reason, seconds after the health", status("Down", "Absent", at(55), nil), down, at(55)},
+		{"another reason and health", status("Unhealthy", "Absent", at(30), nil), down, at(30)},
+		{"a crash loop", status("Unhealthy", "Restarting", at(60), nil), status("Down", "CrashLoopBackOff", at(10), at(12)), at(12)},
+		{"the same reason, and an earlier agent wrote it", status("Down", "Absent", at(10), nil), status("Down", "Absent", at(10), nil), nil},
+		{"Healthy", status("Healthy", "", at(60), nil), down, nil},
+		{"the first status", status("Down", "Absent", at(60), nil), v1alpha1.ThreeportWorkloadStatus{}, at(60)},
+	} {
+		if got := causeSince(tt.status, tt.current, at(60).Add(300*time.Millisecond)); !got.Equal(tt.want) {
+			t.Errorf("%s: the cause holds since %v, want %v", tt.name, got, tt.want)
+		}
+	}
+}
+
 func TestReconcile_TransitionReportedAfterWrite(t *testing.T) {
 	w := newWorld(t)
 	wl := workload("announce", "a")
