@@ -307,7 +307,7 @@ func TestWriteDetails_ManyResources_AreBounded(t *testing.T) {
 		format   string
 		has, not string
 	}{
-		{outputText, "…     and 2 other resources (-o wide)", "c20"},
+		{outputText, "…           and 2 other resources (-o wide)", "c20"},
 		{outputWide, "21h    ConfigMap c21  -     -          -        Absent", "other resource"},
 	} {
 		var out bytes.Buffer
