@@ -21,20 +21,9 @@ func (s *workloadStatus) writeDetails(out io.Writer, p palette, now time.Time, o
 	head := &table{}
 	field := func(name string, cells ...cell) { head.add(append([]cell{{name, bold}}, cells...)...) }
 	field("NAME", cell{text: s.Name})
-	status := string(s.Status)
-	if since := s.since(); !since.IsZero() {
-		status += fmt.Sprintf(" for %s, since %s", ago(since, now), since.UTC().Format(time.RFC3339))
-		if began := s.NotHealthySince; began != nil && began.Before(s.Since) {
-			status += fmt.Sprintf("; not Healthy since %s", began.UTC().Format(time.RFC3339))
-		}
-	}
-	field("STATUS", cell{status, styleOf(s.Status)})
+	field("STATUS", cell{s.statusText(now), styleOf(s.Status)})
 	if s.Reason != "" {
-		reason := s.Reason
-		if c := s.CauseSince; c != nil && !c.Equal(s.Since) {
-			reason += fmt.Sprintf(" for %s, since %s", ago(c.Time, now), c.UTC().Format(time.RFC3339))
-		}
-		field("REASON", cell{text: reason})
+		field("REASON", cell{text: s.reasonText(now)})
 	}
 	name := "CAUSE"
 	for _, line := range wrap.Lines(s.Message, width-fieldIndent) {
@@ -133,6 +122,31 @@ func joined(cells []cell) []cell {
 		all.text += c.text
 	}
 	return []cell{cells[0], all}
+}
+
+// statusText is the status with its start, and when the workload was last Healthy if that is earlier.
+func (s *workloadStatus) statusText(now time.Time) string {
+	since := s.since()
+	if since.IsZero() {
+		return string(s.Status)
+	}
+	text := string(s.Status) + startText(since, now)
+	if began := s.NotHealthySince; began != nil && began.Before(s.Since) {
+		text += fmt.Sprintf("; not Healthy since %s", began.UTC().Format(time.RFC3339))
+	}
+	return text
+}
+
+// reasonText is the reason, with its start if that is not the start of the status.
+func (s *workloadStatus) reasonText(now time.Time) string {
+	if c := s.CauseSince; c != nil && !c.Equal(s.Since) {
+		return s.Reason + startText(c.Time, now)
+	}
+	return s.Reason
+}
+
+func startText(since, now time.Time) string {
+	return fmt.Sprintf(" for %s, since %s", ago(since, now), since.UTC().Format(time.RFC3339))
 }
 
 func (s *workloadStatus) conditions(now time.Time) *table {

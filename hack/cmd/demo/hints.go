@@ -35,6 +35,7 @@ func (d *demo) printHints(ctx context.Context, s *stack, h *harness) error {
 	for _, command := range append(s.agent.commands(kubectl), s.access.curlCommands(s.apiURL, h.crash())...) {
 		d.printf("  %s", command)
 	}
+	d.printf("\nAn outage of the control-plane API, and its end:\n\n  kill -STOP %d\n  kill -CONT %[1]d", s.api.PID())
 	d.printf("\nThe plugin (`kubectl threeport` once it is on the PATH), in the same terminal:\n")
 	for _, args := range []string{"status", "status crash", "tree crash"} {
 		d.printf("  %s %s", plugin, args)

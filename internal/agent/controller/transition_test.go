@@ -289,7 +289,9 @@ func TestSetHealth(t *testing.T) {
 
 func TestCauseSince(t *testing.T) {
 	start := time.Date(2026, 1, 2, 3, 4, 0, 0, time.UTC)
-	at := func(second int) *metav1.Time { return &metav1.Time{Time: start.Add(time.Duration(second) * time.Second)} }
+	at := func(second int) *metav1.Time {
+		return &metav1.Time{Time: start.Add(time.Duration(second) * time.Second)}
+	}
 	status := func(health, reason string, healthSince, causeSince *metav1.Time) v1alpha1.ThreeportWorkloadStatus {
 		return v1alpha1.ThreeportWorkloadStatus{Health: health, Reason: reason, HealthSince: healthSince, CauseSince: causeSince}
 	}
