@@ -50,7 +50,7 @@ type Dependents struct {
 
 	revisions map[string]revisionPods
 	completed int     // Pods
-	idle      Verdict // on empty EndpointSlices; zero if they are a fault
+	expected  Verdict // on EndpointSlices without ready endpoints; zero if they are a fault
 }
 
 // revisionPods counts the Pods of one revision that are neither being deleted nor ended, and those among them that serve.
@@ -90,7 +90,7 @@ func (f *Dependents) Set(d Dependent) bool {
 	}
 	f.byUID[d.UID] = d
 	counted := d
-	counted.Assessment = d.unlessIdle(f.idle)
+	counted.Assessment = d.unlessExpected(f.expected)
 	f.count(counted, 1)
 	if counted.Status != Healthy {
 		f.addToGroup(counted)
@@ -125,7 +125,7 @@ func (f *Dependents) Remove(uid types.UID) bool {
 		return false
 	}
 	delete(f.byUID, uid)
-	d.Assessment = d.unlessIdle(f.idle)
+	d.Assessment = d.unlessExpected(f.expected)
 	f.count(d, -1)
 	if d.Status != Healthy {
 		f.removeFromGroup(d)
@@ -194,7 +194,7 @@ func (f *Dependents) Len() int { return len(f.byUID) }
 // Each visits the dependents, in no order.
 func (f *Dependents) Each(visit func(Dependent)) {
 	for _, d := range f.byUID {
-		d.Assessment = d.unlessIdle(f.idle)
+		d.Assessment = d.unlessExpected(f.expected)
 		visit(d)
 	}
 }

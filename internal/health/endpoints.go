@@ -14,6 +14,8 @@ const (
 	noReadyEndpoints = "NoReadyEndpoints"
 )
 
+const noEndpointsMessage = "no endpoints: no pod receives traffic"
+
 // PodLabels has the labels of the Pods that a Service selects, or that a workload creates. The zero value is that of an object
 // without either.
 type PodLabels struct {
@@ -62,49 +64,56 @@ type PodCreator struct {
 	Verdict Verdict
 }
 
-// IdleEndpoints returns the verdict on the empty EndpointSlices of a Service whose Pods are not wanted: that of a workload that
-// it selects, the first by message. It returns false if the Service selects the Pods of no workload, or of one that wants Pods.
-func IdleEndpoints(service PodLabels, creators []PodCreator) (idle Verdict, ok bool) {
+// ExpectedEndpoints returns the verdict on the EndpointSlices of a Service whose lack of endpoints its workloads explain. If the
+// workloads that it selects want no Pods, it is that of the first one by message. If some of them are Reconciling, so is
+// the Service. Otherwise, or if it selects no workload, the verdict is zero.
+func ExpectedEndpoints(service PodLabels, creators []PodCreator) (expected Verdict) {
 	for _, c := range creators {
-		if !service.selects(c.Labels) {
-			continue
-		}
-		if c.Verdict.Reason != ScaledToZero && c.Verdict.Reason != NoNodeSelected {
-			return Verdict{}, false
-		}
-		if !ok || c.Verdict.Message < idle.Message {
-			idle, ok = Verdict{Healthy, c.Verdict.Reason, c.Verdict.Message}, true
+		switch v := c.Verdict; {
+		case !service.selects(c.Labels):
+		case v.Status == Reconciling:
+			expected = Verdict{Reconciling, noEndpoints, noEndpointsMessage}
+		case !v.idle():
+			return Verdict{}
+		case expected.Status == "" || expected.Status == Healthy && v.Message < expected.Message:
+			expected = v
 		}
 	}
-	return idle, ok
+	return expected
 }
 
-// SetIdle sets the verdict on the empty EndpointSlices of a Service: that of [IdleEndpoints], or zero if they are a fault. It reports
-// whether the verdict on the Service may have changed.
-func (f *Dependents) SetIdle(idle Verdict) bool {
-	if f.idle == idle {
+// SetExpected sets the verdict of [ExpectedEndpoints] on the EndpointSlices of a Service. It reports whether the verdict on the
+// Service may have changed.
+func (f *Dependents) SetExpected(expected Verdict) bool {
+	if f.expected == expected {
 		return false
 	}
-	var empty []Dependent
+	var lacking []Dependent
 	for _, d := range f.byUID {
-		if d.Reason == noEndpoints {
-			empty = append(empty, d)
+		if d.lacksEndpoints() {
+			lacking = append(lacking, d)
 		}
 	}
-	for _, d := range empty {
+	for _, d := range lacking {
 		f.Remove(d.UID)
 	}
-	f.idle = idle
-	for _, d := range empty {
+	f.expected = expected
+	for _, d := range lacking {
 		f.Set(d)
 	}
-	return len(empty) > 0
+	return len(lacking) > 0
 }
 
-// unlessIdle returns the assessment that counts for a dependent: that of an empty EndpointSlice is the given one, unless it is zero.
-func (a Assessment) unlessIdle(idle Verdict) Assessment {
-	if idle.Status == "" || a.Reason != noEndpoints {
+// unlessExpected returns the assessment that counts for a dependent. That of an EndpointSlice without ready endpoints is the expected
+// one, unless that is zero. Endpoints that are not ready are expected of a workload that wants no Pods: it has none left. They
+// are not expected of a workload that is Reconciling: its Pods say more.
+func (a Assessment) unlessExpected(expected Verdict) Assessment {
+	if expected.Status == "" || !a.lacksEndpoints() || expected.Status == Reconciling && a.Reason == noReadyEndpoints {
 		return a
 	}
-	return Assessment{Verdict: idle, Subject: a.Subject}
+	return Assessment{Verdict: expected, Subject: a.Subject}
+}
+
+func (v Verdict) lacksEndpoints() bool {
+	return v.Reason == noEndpoints || v.Reason == noReadyEndpoints
 }

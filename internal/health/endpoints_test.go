@@ -38,6 +38,9 @@ const (
     spec: {replicas: 0, template: {metadata: {labels: {app: other}}}}, status: {observedGeneration: 1}}`
 	wantedWeb = `{apiVersion: apps/v1, kind: Deployment, metadata: {name: green, namespace: shop, uid: g, generation: 1},
     spec: {replicas: 1, template: {metadata: {labels: {app: web}}}}, status: {observedGeneration: 1}}`
+	runningWeb = `{apiVersion: apps/v1, kind: Deployment, metadata: {name: blue, namespace: shop, uid: b, generation: 1},
+    spec: {replicas: 1, template: {metadata: {labels: {app: web}}}},
+    status: {observedGeneration: 1, replicas: 1, updatedReplicas: 1, readyReplicas: 1, availableReplicas: 1}}`
 	idleElsewhere = `{apiVersion: apps/v1, kind: Deployment, metadata: {name: web, namespace: test, uid: e, generation: 1},
     spec: {replicas: 0, template: {metadata: {labels: {app: web}}}}, status: {observedGeneration: 1}}`
 )
@@ -50,6 +53,7 @@ func list(objects ...string) string { return "[" + strings.Join(objects, ",") + 
 
 func TestForest_EmptyEndpointSlice_OfIdleWorkload(t *testing.T) {
 	idle, fault := Verdict{Healthy, ScaledToZero, "Deployment web is scaled to 0"}, Verdict{Down, "NoEndpoints", "no endpoints: no pod receives traffic, for more than 10m"}
+	onItsWay := Verdict{Reconciling, "NoEndpoints", "no endpoints: no pod receives traffic"}
 	for _, tt := range []struct {
 		reason, more string
 		want         Verdict // on the EndpointSlice
@@ -61,7 +65,9 @@ func TestForest_EmptyEndpointSlice_OfIdleWorkload(t *testing.T) {
 		{"only another workload is scaled to 0", list(idleOther), fault},
 		{"one in another namespace is scaled to 0", list(idleElsewhere), fault},
 
-		{"another selected workload wants a pod", list(idleWeb, wantedWeb), fault},
+		{"another selected workload wants a pod", list(idleWeb, wantedWeb), onItsWay},
+		{"the same, in the other order", list(wantedWeb, idleWeb), onItsWay},
+		{"a third one has its pod", list(wantedWeb, runningWeb, idleWeb), fault},
 		{"an idle one beside it is not selected", list(idleOther, idleWeb), idle},
 	} {
 		roots := Forest(endpointObjects(t, tt.more), atTime(caseTime))
@@ -76,7 +82,7 @@ func TestForest_EmptyEndpointSlice_OfIdleWorkload(t *testing.T) {
 }
 
 // A Service without a selector has no Pods that an idle workload could explain.
-func TestIdleEndpoints_NoSelector(t *testing.T) {
+func TestExpectedEndpoints_NoSelector(t *testing.T) {
 	objects := endpointObjects(t, list(idleWeb))
 	unstructured.RemoveNestedField(objects[0].Object, "spec", "selector")
 	if slice := Forest(objects, atTime(caseTime))[0].Children[0].Self; slice.Status != Down {
@@ -85,12 +91,13 @@ func TestIdleEndpoints_NoSelector(t *testing.T) {
 }
 
 // The verdict on a Service follows the workload that it selects, without a change of the EndpointSlice.
-func TestDependents_SetIdle(t *testing.T) {
+func TestDependents_SetExpected(t *testing.T) {
 	var f Dependents
 	empty := verdict(Down, noEndpoints, "no endpoints")
 	empty.Since = caseTime.Add(-time.Hour)
 	f.Set(Dependent{UID: "1", Kind: "EndpointSlice", Name: "web-x", Assessment: empty})
-	f.Set(Dependent{UID: "2", Kind: "EndpointSlice", Name: "web-y", Assessment: empty})
+	stale := verdict(Down, noReadyEndpoints, "no ready endpoints")
+	f.Set(Dependent{UID: "2", Kind: "EndpointSlice", Name: "web-y", Assessment: stale})
 	expect := func(moment string, want Status) {
 		t.Helper()
 		if got := f.Combine(schema.GroupKind{Kind: "Service"}, healthy).Status; got != want {
@@ -103,15 +110,21 @@ func TestDependents_SetIdle(t *testing.T) {
 		})
 	}
 	expect("at first", Down)
-	if !f.SetIdle(Verdict{Healthy, ScaledToZero, "scaled to 0"}) || f.SetIdle(Verdict{Healthy, ScaledToZero, "scaled to 0"}) {
-		t.Error("SetIdle reports a change for the first call only")
+	if !f.SetExpected(Verdict{Healthy, ScaledToZero, "scaled to 0"}) || f.SetExpected(Verdict{Healthy, ScaledToZero, "scaled to 0"}) {
+		t.Error("SetExpected reports a change for the first call only")
 	}
 	expect("scaled to 0", Healthy)
 	f.Remove("2")
 	f.Set(Dependent{UID: "2", Kind: "EndpointSlice", Name: "web-y", Assessment: empty})
 	expect("another EndpointSlice", Healthy)
-	f.SetIdle(Verdict{})
-	expect("scaled up", Down)
+	f.SetExpected(Verdict{Reconciling, noEndpoints, noEndpointsMessage})
+	expect("scaled up", Reconciling)
+	f.Set(Dependent{UID: "2", Kind: "EndpointSlice", Name: "web-y", Assessment: stale})
+	if got := f.Combine(schema.GroupKind{Kind: "Service"}, healthy).Status; got != Down {
+		t.Errorf("with pods that are not ready, the Service is %s, want Down", got)
+	}
+	f.SetExpected(Verdict{})
+	expect("the pods are there", Down)
 	f.Remove("1")
 	f.Remove("2")
 	if f.Len() != 0 || len(f.groups) != 0 || len(f.kinds) != 0 {

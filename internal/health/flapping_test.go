@@ -41,12 +41,12 @@ func TestFlapping_Damp(t *testing.T) {
 	}{
 		{reason: "nothing was seen before", at: "0s Down", want: "Down: as of 0s"},
 		{reason: "three changes do not flap", history: "0s Healthy, 1m Down, 2m Healthy, 3m Down", at: "3m Down", want: "Down: as of 3m"},
-		{reason: "the fourth change flaps", history: four, at: "4m Healthy", want: "Unhealthy: Healthy now, but 4 changes in 10 min; before: as of 3m", until: "9m"},
+		{reason: "the fourth change flaps", history: four, at: "4m Healthy", want: "Unhealthy: Healthy now, but 4 changes in 10 min: Unhealthy until 5 min pass without one; before: as of 3m", until: "9m"},
 
 		{
 			reason:  "the latest message of the worst status",
 			history: "0s Healthy, 1m Down, 2m Healthy, 3m Down, 3m20s Down, 4m Healthy",
-			at:      "4m Healthy", want: "Unhealthy: Healthy now, but 4 changes in 10 min; before: as of 3m20s", until: "9m",
+			at:      "4m Healthy", want: "Unhealthy: Healthy now, but 4 changes in 10 min: Unhealthy until 5 min pass without one; before: as of 3m20s", until: "9m",
 		},
 
 		{
@@ -56,7 +56,7 @@ func TestFlapping_Damp(t *testing.T) {
 
 		{
 			reason: "held until it has been quiet", history: four, at: "8m59s Healthy",
-			want: "Unhealthy: Healthy now, but 4 changes in 10 min; before: as of 3m", until: "9m",
+			want: "Unhealthy: Healthy now, but 4 changes in 10 min: Unhealthy until 5 min pass without one; before: as of 3m", until: "9m",
 		},
 		{reason: "quiet for five minutes", history: four, at: "9m Healthy", want: "Healthy: "},
 
@@ -84,12 +84,12 @@ func TestFlapping_Damp(t *testing.T) {
 		{
 			reason:  "two rollouts that are Unhealthy for a moment count, and the steps around do not",
 			history: "0s Healthy, 1m Reconciling, 2m Unhealthy, 3m Reconciling, 3m10s Healthy, 4m Reconciling, 5m Unhealthy, 5m10s Healthy",
-			at:      "5m10s Healthy", want: "Unhealthy: Healthy now, but 4 changes in 10 min; before: as of 5m", until: "10m10s",
+			at:      "5m10s Healthy", want: "Unhealthy: Healthy now, but 4 changes in 10 min: Unhealthy until 5 min pass without one; before: as of 5m", until: "10m10s",
 		},
 		{
 			reason:  "it did not work at any time",
 			history: "0s Reconciling, 1m Down, 2m Reconciling, 3m Down, 4m Reconciling",
-			at:      "4m Reconciling", want: "Down: Reconciling now: as of 4m, but 4 changes in 10 min; before: as of 3m", until: "9m",
+			at:      "4m Reconciling", want: "Down: Reconciling now: as of 4m, but 4 changes in 10 min: Down until 5 min pass without one; before: as of 3m", until: "9m",
 		},
 		{
 			reason:  "one such rollout",
@@ -98,7 +98,7 @@ func TestFlapping_Damp(t *testing.T) {
 		},
 		{
 			reason: "between Unhealthy and Down too", history: "0s Down, 1m Unhealthy, 2m Down, 3m Unhealthy, 4m Down",
-			at: "4m10s Unhealthy", want: "Unhealthy: as of 4m10s, but 4 changes in 10 min; before: as of 4m",
+			at: "4m10s Unhealthy", want: "Unhealthy: as of 4m10s, but 4 changes in 10 min: Unhealthy until 5 min pass without one; before: as of 4m",
 			until: "9m",
 		},
 
@@ -121,7 +121,7 @@ func TestFlapping_Damp(t *testing.T) {
 		{
 			reason:  "but across it",
 			history: "0s Down, 1m Unknown, 2m Healthy, 3m Unknown, 4m Down, 5m Healthy, 6m Down",
-			at:      "6m Healthy", want: "Unhealthy: Healthy now, but 4 changes in 10 min; before: as of 6m", until: "11m",
+			at:      "6m Healthy", want: "Unhealthy: Healthy now, but 4 changes in 10 min: Unhealthy until 5 min pass without one; before: as of 6m", until: "11m",
 		},
 		{
 			reason:  "an earlier verdict that arrives late is no change",
@@ -182,7 +182,7 @@ func TestFlapping_LongHistory_BoundedMemory(t *testing.T) {
 		t.Errorf("%d changes are stored with the capacity %d, want %d", len(f.changes), cap(f.changes), flappingKept)
 	}
 	got, _ := f.Damp(Verdict{Status: Healthy}, epoch.Add(10_000*time.Second))
-	if want := "Healthy now, but at least 20 changes in 10 min; before: it crashes"; got.Message != want {
+	if want := "Healthy now, but at least 20 changes in 10 min: Unhealthy until 5 min pass without one; before: it crashes"; got.Message != want {
 		t.Errorf("the message is %q, want %q", got.Message, want)
 	}
 }

@@ -115,7 +115,7 @@ func endpointSlice(s *fields, ctx Context) Assessment {
 		since = s.created()
 	}
 	if len(endpoints) == 0 {
-		return pending(ctx, since, startup, Down, noEndpoints, "no endpoints: no pod receives traffic")
+		return pending(ctx, since, startup, Down, noEndpoints, noEndpointsMessage)
 	}
 	return pending(ctx, since, startup, Down, noReadyEndpoints, "no ready endpoints: no pod receives traffic")
 }

@@ -47,24 +47,24 @@ func Forest(objects []*unstructured.Unstructured, contextOf func(*unstructured.U
 			roots = append(roots, n)
 		}
 	}
-	setIdle(roots, nodes)
+	setExpected(roots, nodes)
 	for _, n := range nodes {
 		n.combine()
 	}
 	return roots
 }
 
-// setIdle sets the verdict on the empty EndpointSlices of Services whose Pods are not wanted.
-func setIdle(roots, nodes []*Node) {
+// setExpected sets the verdict on the EndpointSlices of Services whose lack of endpoints the workloads explain.
+func setExpected(roots, nodes []*Node) {
 	creators := podCreators(roots)
 	for _, n := range nodes {
 		if n.Object.GroupVersionKind().GroupKind() != serviceKind ||
-			!slices.ContainsFunc(n.Children, func(slice *Node) bool { return slice.Self.Reason == noEndpoints }) {
+			!slices.ContainsFunc(n.Children, func(slice *Node) bool { return slice.Self.lacksEndpoints() }) {
 			continue
 		}
-		idle, _ := IdleEndpoints(PodLabelsOf(serviceKind, n.Object), creators)
+		expected := ExpectedEndpoints(PodLabelsOf(serviceKind, n.Object), creators)
 		for _, slice := range n.Children {
-			slice.Self = slice.Self.unlessIdle(idle)
+			slice.Self = slice.Self.unlessExpected(expected)
 		}
 	}
 }

@@ -28,6 +28,8 @@ const (
 const (
 	// agentNotReporting is the reason of a status that no agent vouches for.
 	agentNotReporting = "AgentNotReporting"
+	// agentStarting is the reason of a status of the process before an agent that has just started.
+	agentStarting = "AgentStarting"
 	// freshCommand is the command that needs no agent.
 	freshCommand = "kubectl threeport status --fresh"
 )
@@ -95,45 +97,56 @@ func lastConfirmation(list []v1alpha1.ThreeportWorkload) (last time.Time) {
 	return last
 }
 
-// notReportingSince returns since when no agent vouches for the status of a workload; zero if one does. It also returns whether the
-// agent reports on no workload at all, because the last confirmation of any status is too old. An agent of an earlier version does
-// not confirm statuses, so nothing is known of it.
-func (l leases) notReportingSince(wl *v1alpha1.ThreeportWorkload, last, now time.Time) (since time.Time, silent bool) {
+// outdated says why no agent vouches for a status.
+type outdated struct {
+	since  time.Time // when that began; zero if an agent vouches for it
+	reason string    // agentNotReporting or agentStarting
+	silent bool      // the agent reports on no workload at all
+}
+
+// outdated returns whether an agent vouches for the status of a workload. last is the last confirmation of any status: if it is too
+// old, the agent is silent. An agent of an earlier version does not confirm statuses, so nothing is known of it.
+func (l leases) outdated(wl *v1alpha1.ThreeportWorkload, last, now time.Time) outdated {
 	confirmed := wl.Status.ConfirmedAt
 	if confirmed == nil {
-		return time.Time{}, false
+		return outdated{}
 	}
 	if ref := wl.Status.Lease; ref != nil {
 		s := l[*ref]
 		if !s.renewed.IsZero() && now.After(s.expires) {
-			return s.renewed, true
+			return outdated{s.renewed, agentNotReporting, true}
 		}
 		if now.Before(s.started.Add(startTime)) && confirmed.Time.Before(s.started) {
-			return confirmed.Time, false
+			return outdated{s.started, agentStarting, false}
 		}
 	}
 	switch {
 	case now.Sub(last) > confirmedWithin:
-		return last, true
+		return outdated{last, agentNotReporting, true}
 	case now.Sub(confirmed.Time) > confirmedWithin:
-		return confirmed.Time, false
+		return outdated{confirmed.Time, agentNotReporting, false}
 	}
-	return time.Time{}, false
+	return outdated{}
 }
 
 // markOutdated replaces the verdict of a workload that no agent vouches for.
-func (s *workloadStatus) markOutdated(since time.Time, silent bool) {
-	s.agentSilent = silent
+func (s *workloadStatus) markOutdated(why outdated) {
+	s.agentSilent = why.silent
 	s.lastWords = fmt.Sprintf("last status: %s", s.Status)
 	if cause := s.cause(); cause != "" {
 		s.lastWords += ": " + cause
 	}
+	since := why.since.UTC().Format(time.RFC3339)
 	if s.DeletionRequested != nil {
 		s.lastWords = "deletion waits for the agent since " + s.DeletionRequested.UTC().Format(time.RFC3339) + "; " + s.lastWords
 	}
+	message := "agent not reporting since " + since
+	if why.reason == agentStarting {
+		message = "agent started at " + since + ", and has not confirmed the status yet"
+	}
 	last, lastSince := s.Status, s.Since
-	s.override(health.Unknown, agentNotReporting, fmt.Sprintf("agent not reporting since %s; %s", since.UTC().Format(time.RFC3339), s.lastWords))
-	s.LastStatus, s.lastSince, s.Since, s.Ready, s.Pods = last, lastSince, &metav1.Time{Time: since}, nil, nil
+	s.override(health.Unknown, why.reason, message+"; "+s.lastWords)
+	s.LastStatus, s.lastSince, s.Since, s.Ready, s.Pods = last, lastSince, &metav1.Time{Time: why.since}, nil, nil
 }
 
 // silence returns one sentence for all workloads if the agent is silent, and the workloads without it. Otherwise the sentence is

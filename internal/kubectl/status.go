@@ -133,8 +133,8 @@ func statusesOf(list []v1alpha1.ThreeportWorkload, leases leases, now time.Time)
 	last := lastConfirmation(list)
 	for i := range list {
 		s := statusOf(&list[i])
-		if since, silent := leases.notReportingSince(&list[i], last, now); !since.IsZero() {
-			s.markOutdated(since, silent)
+		if why := leases.outdated(&list[i], last, now); !why.since.IsZero() {
+			s.markOutdated(why)
 		}
 		all = append(all, s)
 	}

@@ -147,7 +147,7 @@ func (s *assessments) verdicts(workload string) map[target.Ref]resourceVerdict {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	out := make(map[target.Ref]resourceVerdict, len(s.workloads[workload]))
-	s.setIdle(workload)
+	s.setExpected(workload)
 	for ref, r := range s.workloads[workload] {
 		if r.verdict == nil {
 			r.verdict = r.combine(ref)
@@ -157,8 +157,8 @@ func (s *assessments) verdicts(workload string) map[target.Ref]resourceVerdict {
 	return out
 }
 
-// setIdle sets the verdict on the empty EndpointSlices of the Services of a workload; with mu held.
-func (s *assessments) setIdle(workload string) {
+// setExpected sets the verdict on the EndpointSlices of the Services of a workload whose lack of endpoints is expected; with mu held.
+func (s *assessments) setExpected(workload string) {
 	var creators []health.PodCreator
 	for ref, r := range s.workloads[workload] {
 		if r.assessed && ref.GroupKind() != serviceKind {
@@ -169,7 +169,7 @@ func (s *assessments) setIdle(workload string) {
 		if ref.GroupKind() != serviceKind || r.descendants.Len() == 0 {
 			continue
 		}
-		if idle, _ := health.IdleEndpoints(r.labels, creators); r.descendants.SetIdle(idle) {
+		if r.descendants.SetExpected(health.ExpectedEndpoints(r.labels, creators)) {
 			r.verdict = nil
 		}
 	}
@@ -180,7 +180,7 @@ func (s *assessments) descendants(workload string) map[types.UID]health.Dependen
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	out := map[types.UID]health.Dependent{}
-	s.setIdle(workload)
+	s.setExpected(workload)
 	for _, r := range s.workloads[workload] {
 		r.descendants.Each(func(d health.Dependent) { out[d.UID] = d })
 	}

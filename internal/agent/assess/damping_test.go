@@ -148,7 +148,7 @@ func TestAssessor_NewSpec_RestartsDamping(t *testing.T) {
 		status, reason, message := c.Health("web")
 		want := "Healthy : "
 		if tt.damped {
-			want = "Unhealthy CrashLoopBackOff: Healthy now, but 7 changes in 10 min; before: 2 pods CrashLoopBackOff: "
+			want = "Unhealthy CrashLoopBackOff: Healthy now, but 7 changes in 10 min: Unhealthy until 5 min pass without one; before: 2 pods CrashLoopBackOff: "
 		}
 		if got := status + " " + reason + ": " + message; !strings.HasPrefix(got, want) {
 			t.Errorf("%s: the workload is %q, want %q", tt.reason, got, want)

@@ -63,7 +63,7 @@ func TestAssessor_EmptyEndpointSlice_OfIdleDeployment(t *testing.T) {
 		t.Errorf("scaled to 0: the Service is %s, want Healthy", statuses[1].Health)
 	}
 	listed(object(t, startedDeployment))
-	expect("scaled up", health.Down, health.Down)
+	expect("scaled up", health.Reconciling, health.Reconciling)
 	listed(deployment)
 	expect("scaled to 0 again", health.Healthy, health.Healthy)
 	if !listed(object(t, otherDeployment)).Changed {

@@ -12,6 +12,8 @@ import (
 type lastStatus struct {
 	status, version string
 	since           time.Time // when status last changed; zero if that is not known
+	shared          bool      // several workloads declared the instance
+	sharedSince     time.Time // since of the status before, if that was of several workloads
 	at              time.Time
 	changedAt       time.Time // when a status with another word was last due
 }
@@ -40,17 +42,19 @@ func (a *Assessor) Status(instance target.Instance) (observe.Status, bool) {
 
 // since returns when the status of an instance last changed: as the transition of its only workload recorded it, so that the control
 // plane and the ThreeportWorkload have one time. Else as the assessor saw it, or as a transition of one of its workloads recorded it;
-// else zero.
+// else zero. A transition that is older than a status of several workloads is not its end: that came with the end of another
+// workload.
 func (a *Assessor) since(s observe.Status, workloads []target.Workload) time.Time {
-	if len(workloads) == 1 {
-		if at := a.transitions.Since(workloads[0].Name, s.Status); !at.IsZero() {
-			return at
-		}
-	}
 	a.mu.Lock()
 	last := a.statuses[s.Workload]
 	a.mu.Unlock()
-	if last.status != "" && last.status != s.Status {
+	changes := last.status != "" && last.status != s.Status
+	if len(workloads) == 1 {
+		if at := a.transitions.Since(workloads[0].Name, s.Status); at.After(last.sharedBefore(s.Status)) {
+			return at
+		}
+	}
+	if changes {
 		return time.Time{} // AdmitStatus sets it
 	}
 	since := last.since
@@ -65,19 +69,32 @@ func (a *Assessor) since(s observe.Status, workloads []target.Workload) time.Tim
 	return since
 }
 
+// sharedBefore returns the start of the status before the given one if that was of several workloads; else zero.
+func (l lastStatus) sharedBefore(status string) time.Time {
+	switch {
+	case l.status == status:
+		return l.sharedSince
+	case l.shared:
+		return l.since
+	}
+	return time.Time{}
+}
+
 // AdmitStatus reports whether a status may be reported now; if not, wait is when to ask again. The first status of an
 // instance is due at once. A changed status word is due a StatusInterval after the last change of the word, so that a change of
 // the cause does not delay it. Any other change is due a StatusInterval after the last report. A repeat of the last status is
 // due. The returned status has the time of its last change.
 func (a *Assessor) AdmitStatus(status observe.Status) (out observe.Status, wait time.Duration) {
-	now := a.config.Now()
+	now, shared := a.config.Now(), len(a.targets.WorkloadsOf(status.Workload)) > 1
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	last := a.statuses[status.Workload]
 	if last.version == status.Version() {
 		return status, 0
 	}
-	next := lastStatus{status: status.Status, at: now, changedAt: last.changedAt}
+	next := lastStatus{
+		status: status.Status, shared: shared, sharedSince: last.sharedBefore(status.Status), at: now, changedAt: last.changedAt,
+	}
 	before := last.at
 	if last.status != status.Status {
 		next.changedAt, before = now, last.changedAt

@@ -75,6 +75,39 @@ func (r recordedTransition) Since(_, status string) time.Time {
 	return time.Time{}
 }
 
+// A second workload of an instance was Down, and is gone. The instance is Healthy since then, although the workload that is left was
+// Healthy before.
+func TestAssessor_Since_OtherWorkloadEnds(t *testing.T) {
+	a, clock := newAssessor()
+	instance := target.Instance{Type: target.WorkloadInstance, ID: 1}
+	for _, name := range []string{"web", "web-copy"} {
+		a.targets.Track(target.Workload{Name: name, Instance: instance})
+	}
+	recorded := *clock
+	a.transitions = recordedTransition(recorded)
+	report := func(word string) time.Time {
+		*clock = clock.Add(time.Minute)
+		status := observe.Status{Workload: instance, Status: word}
+		status.Since = a.since(status, a.targets.WorkloadsOf(instance))
+		due, _ := a.AdmitStatus(status)
+		return due.Since
+	}
+	report("Healthy")
+	report("Unhealthy")
+	a.targets.Forget("web-copy")
+	left := clock.Add(time.Minute)
+	for range 2 {
+		if since := report("Down"); !since.Equal(left) {
+			t.Errorf("the instance has its status since %s, want %s", since, left)
+		}
+	}
+	report("Unhealthy")
+	a.transitions = recordedTransition(clock.Add(time.Second))
+	if since := report("Down"); !since.Equal(clock.Add(time.Second - time.Minute)) {
+		t.Errorf("the next transition is of %s", since)
+	}
+}
+
 // The time of a status is that of the recorded transition, also if the status was reported before the transition was recorded.
 func TestAssessor_Since_IsTimeOfTransition(t *testing.T) {
 	instance, workloads := target.Instance{Type: target.WorkloadInstance, ID: 1}, []target.Workload{{Name: "web"}}

@@ -92,7 +92,7 @@ const oneMoment = 5 * time.Second
 func causeSince(status, current v1alpha1.ThreeportWorkloadStatus, now time.Time) *metav1.Time {
 	now = now.Truncate(time.Second) // the resolution of metav1.Time
 	switch {
-	case status.Health == statusHealthy || status.Reason == "":
+	case status.Reason == "":
 		return nil
 	case health.IsSameCause(status.Reason, current.Reason):
 		return current.CauseSince

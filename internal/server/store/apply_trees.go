@@ -265,7 +265,8 @@ func nodeKeyColumns(nodes []treeNode) []column {
 	}
 }
 
-// writeNodes upserts nodes. A node that was gone is restored. Since changes only with the health, and never to an earlier time.
+// writeNodes upserts nodes. A node that was gone is restored. Since changes only with the health, and never to an earlier
+// time. But a node without a UID that was gone is another absence of an object, with a start of its own.
 func (a *applyTx) writeNodes(ctx context.Context, nodes []treeNode) error {
 	return a.exec(ctx, bulk{
 		`INSERT INTO objects (type, id, key, clusteruid, uid, apigroup, apiversion, kind, namespace, name, owner, listed,
@@ -277,7 +278,8 @@ func (a *applyTx) writeNodes(ctx context.Context, nodes []treeNode) error {
 			namespace = excluded.namespace, name = excluded.name, owner = excluded.owner, listed = excluded.listed,
 			resourceinstanceid = excluded.resourceinstanceid, state = excluded.state, health = excluded.health,
 			reason = excluded.reason, cause = excluded.cause, pod = excluded.pod,
-			since = CASE WHEN objects.health = excluded.health OR objects.since > excluded.since THEN objects.since ELSE excluded.since END,
+			since = CASE WHEN (objects.goneat IS NULL OR objects.uid <> '') AND (objects.health = excluded.health OR objects.since > excluded.since)
+				THEN objects.since ELSE excluded.since END,
 			goneat = NULL`,
 		append(nodeKeyColumns(nodes),
 			texts("uid", nodes, func(n treeNode) string { return n.Object.UID }),

@@ -244,6 +244,16 @@ func TestApplyTrees_Since_ChangesWithHealth(t *testing.T) {
 		if got := count(t, s, "SELECT since FROM objects WHERE key = '2'"); got != created.UnixMicro() {
 			t.Errorf("since of a new object is %d, want the reported %d", got, created.UnixMicro())
 		}
+		absent := nodeOf("conf", "", "Down")
+		for i := range int64(2) { // it is created and deleted again in between
+			begin := created.Add(time.Duration(i-2) * time.Minute)
+			absent.Since = &begin
+			apply(t, s, "one", treeOf(w.workload, 30+2*i, absent))
+			apply(t, s, "one", treeOf(w.workload, 31+2*i))
+			if got := count(t, s, "SELECT since FROM objects WHERE name = 'conf'"); got != begin.UnixMicro() {
+				t.Errorf("absence %d is since %d, want %d", i, got, begin.UnixMicro())
+			}
+		}
 	})
 }
 

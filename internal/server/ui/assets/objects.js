@@ -43,7 +43,7 @@ export function withLastObjects(objects) {
     if (!last) return o;
     merged.add(last);
     const { created, deleted, gone, defined } = last;
-    return { ...o, object: last.object, created, deleted, defined, ...(o.state === 'Absent' && { absentSince: deleted ?? gone }) };
+    return { ...o, object: last.object, created, deleted, defined, ...(o.state === 'Absent' && { absentSince: o.since ?? deleted ?? gone }) };
   });
   return out.filter((o) => !merged.has(o) && (o.object.uid || !o.gone));
 }
