@@ -303,8 +303,8 @@ type ThreeportWorkloadStatus struct {
 	// Healthy it is the time of the first health.
 	// +optional
 	NotHealthySince *metav1.Time `json:"notHealthySince,omitempty"`
-	// causeSince is the time since which reason holds; the reasons of a crash loop count as one. It is absent without a reason, and if an
-	// earlier agent wrote the reason.
+	// causeSince is the time since which reason holds; the reasons of a crash loop count as one. It is absent without a reason, and if
+	// it is not known.
 	// +optional
 	CauseSince *metav1.Time `json:"causeSince,omitempty"`
 	// healthChange is the latest change of health.

@@ -64,13 +64,13 @@ type PodCreator struct {
 	Verdict Verdict
 }
 
-// ExpectedEndpoints returns the verdict on the EndpointSlices of a Service whose lack of endpoints its workloads explain. If the
+// ExpectedEndpoints returns the verdict on the empty EndpointSlices of a Service that its workloads explain. If the
 // workloads that it selects want no Pods, it is that of the first one by message. If some of them are Reconciling, so is
 // the Service. Otherwise, or if it selects no workload, the verdict is zero.
 func ExpectedEndpoints(service PodLabels, creators []PodCreator) (expected Verdict) {
 	for _, c := range creators {
 		switch v := c.Verdict; {
-		case !service.selects(c.Labels):
+		case !service.selects(c.Labels) || v.HasCompleted():
 		case v.Status == Reconciling:
 			expected = Verdict{Reconciling, noEndpoints, noEndpointsMessage}
 		case !v.idle():
@@ -82,33 +82,32 @@ func ExpectedEndpoints(service PodLabels, creators []PodCreator) (expected Verdi
 	return expected
 }
 
-// SetExpected sets the verdict of [ExpectedEndpoints] on the EndpointSlices of a Service. It reports whether the verdict on the
+// SetExpected sets the verdict of [ExpectedEndpoints] on the empty EndpointSlices of a Service. It reports whether the verdict on the
 // Service may have changed.
 func (f *Dependents) SetExpected(expected Verdict) bool {
 	if f.expected == expected {
 		return false
 	}
-	var lacking []Dependent
+	var empty []Dependent
 	for _, d := range f.byUID {
-		if d.lacksEndpoints() {
-			lacking = append(lacking, d)
+		if d.Reason == noEndpoints {
+			empty = append(empty, d)
 		}
 	}
-	for _, d := range lacking {
+	for _, d := range empty {
 		f.Remove(d.UID)
 	}
 	f.expected = expected
-	for _, d := range lacking {
+	for _, d := range empty {
 		f.Set(d)
 	}
-	return len(lacking) > 0
+	return len(empty) > 0
 }
 
-// unlessExpected returns the assessment that counts for a dependent. That of an EndpointSlice without ready endpoints is the expected
-// one, unless that is zero. Endpoints that are not ready are expected of a workload that wants no Pods: it has none left. They
-// are not expected of a workload that is Reconciling: its Pods say more.
+// unlessExpected returns the assessment that counts for a dependent: that of an empty EndpointSlice is the expected one, unless it is
+// zero.
 func (a Assessment) unlessExpected(expected Verdict) Assessment {
-	if expected.Status == "" || !a.lacksEndpoints() || expected.Status == Reconciling && a.Reason == noReadyEndpoints {
+	if expected.Status == "" || a.Reason != noEndpoints {
 		return a
 	}
 	return Assessment{Verdict: expected, Subject: a.Subject}

@@ -81,6 +81,42 @@ func TestForest_EmptyEndpointSlice_OfIdleWorkload(t *testing.T) {
 	}
 }
 
+// Endpoints of terminating pods count as none. Others that are not ready are a fault, although the listed workload wants no Pods: another
+// workload may have them.
+func TestForest_EndpointsNotReady_OfIdleWorkload(t *testing.T) {
+	for _, tt := range []struct {
+		endpoints string
+		want      Status
+	}{
+		{"[{conditions: {ready: false, terminating: true}}]", Healthy},
+		{"[{conditions: {ready: false, terminating: true}}, {conditions: {ready: false}}]", Down},
+		{"[{conditions: {ready: false, terminating: false}}]", Down},
+	} {
+		objects := endpointObjects(t, list(idleWeb))
+		var endpoints []any
+		if err := yaml.Unmarshal([]byte(tt.endpoints), &endpoints); err != nil {
+			t.Fatal(err)
+		}
+		objects[1].Object["endpoints"] = endpoints
+		if service := Forest(objects, atTime(caseTime))[0].Aggregate; service.Status != tt.want {
+			t.Errorf("with the endpoints %s, the Service is %v, want %s", tt.endpoints, service.Verdict, tt.want)
+		}
+	}
+}
+
+// A StatefulSet that is older than the limit is Unhealthy by itself until it has its Pods. With one that starts, it is Reconciling.
+func TestForest_EmptyEndpointSlice_OfStartingStatefulSet(t *testing.T) {
+	const statefulSet = `{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: web, namespace: shop, uid: d, generation: 2, creationTimestamp: "2026-01-01T09:00:00Z"},
+    spec: {replicas: 1, template: {metadata: {labels: {app: web}}}}, status: {observedGeneration: 2, replicas: 1, updatedReplicas: 1}}`
+	const pod = `{apiVersion: v1, kind: Pod, metadata: {name: web-0, namespace: shop, uid: p, creationTimestamp: "2026-01-01T09:59:58Z",
+    ownerReferences: [{uid: d, controller: true}]}, spec: {containers: [{name: app}]}, status: {phase: Pending}}`
+	for _, root := range Forest(endpointObjects(t, list(statefulSet, pod)), atTime(caseTime)) {
+		if root.Aggregate.Status != Reconciling {
+			t.Errorf("%s is %v, want Reconciling", root.Object.GetKind(), root.Aggregate.Verdict)
+		}
+	}
+}
+
 // A Service without a selector has no Pods that an idle workload could explain.
 func TestExpectedEndpoints_NoSelector(t *testing.T) {
 	objects := endpointObjects(t, list(idleWeb))
@@ -96,8 +132,7 @@ func TestDependents_SetExpected(t *testing.T) {
 	empty := verdict(Down, noEndpoints, "no endpoints")
 	empty.Since = caseTime.Add(-time.Hour)
 	f.Set(Dependent{UID: "1", Kind: "EndpointSlice", Name: "web-x", Assessment: empty})
-	stale := verdict(Down, noReadyEndpoints, "no ready endpoints")
-	f.Set(Dependent{UID: "2", Kind: "EndpointSlice", Name: "web-y", Assessment: stale})
+	f.Set(Dependent{UID: "2", Kind: "EndpointSlice", Name: "web-y", Assessment: empty})
 	expect := func(moment string, want Status) {
 		t.Helper()
 		if got := f.Combine(schema.GroupKind{Kind: "Service"}, healthy).Status; got != want {
@@ -119,10 +154,11 @@ func TestDependents_SetExpected(t *testing.T) {
 	expect("another EndpointSlice", Healthy)
 	f.SetExpected(Verdict{Reconciling, noEndpoints, noEndpointsMessage})
 	expect("scaled up", Reconciling)
-	f.Set(Dependent{UID: "2", Kind: "EndpointSlice", Name: "web-y", Assessment: stale})
+	f.Set(Dependent{UID: "2", Kind: "EndpointSlice", Name: "web-y", Assessment: verdict(Down, noReadyEndpoints, "no ready endpoints")})
 	if got := f.Combine(schema.GroupKind{Kind: "Service"}, healthy).Status; got != Down {
 		t.Errorf("with pods that are not ready, the Service is %s, want Down", got)
 	}
+	f.Set(Dependent{UID: "2", Kind: "EndpointSlice", Name: "web-y", Assessment: empty})
 	f.SetExpected(Verdict{})
 	expect("the pods are there", Down)
 	f.Remove("1")

@@ -94,9 +94,9 @@ func (f *Flapping) Damp(v Verdict, now time.Time) (damped Verdict, until time.Ti
 		damped.Message = v.Message
 	default:
 		damped.Message = string(v.Status) + " now" + colon(v.Message)
+		count += fmt.Sprintf(": %s until %d min pass without one", damped.Status, int(flappingCalm.Minutes()))
 	}
-	damped.Message += fmt.Sprintf(", but %s: %s until %d min pass without one; before: %s",
-		count, damped.Status, int(flappingCalm.Minutes()), cmp.Or(worst.Message, worst.Reason))
+	damped.Message += fmt.Sprintf(", but %s; before: %s", count, cmp.Or(worst.Message, worst.Reason))
 	return damped, f.calmAt()
 }
 

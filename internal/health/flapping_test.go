@@ -98,7 +98,7 @@ func TestFlapping_Damp(t *testing.T) {
 		},
 		{
 			reason: "between Unhealthy and Down too", history: "0s Down, 1m Unhealthy, 2m Down, 3m Unhealthy, 4m Down",
-			at: "4m10s Unhealthy", want: "Unhealthy: as of 4m10s, but 4 changes in 10 min: Unhealthy until 5 min pass without one; before: as of 4m",
+			at: "4m10s Unhealthy", want: "Unhealthy: as of 4m10s, but 4 changes in 10 min; before: as of 4m",
 			until: "9m",
 		},
 

@@ -85,19 +85,24 @@ func portError(point map[string]any) string {
 	return ""
 }
 
-// endpointSlice assesses the endpoints of a Service. An EndpointSlice without an owner was created by hand and may be
-// empty.
+// endpointSlice assesses the endpoints of a Service. Endpoints that terminate count as none unless they are ready. An EndpointSlice without
+// an owner was created by hand and may be empty.
 //
-// Source: endpoints[].conditions.ready of an EndpointSlice, which defaults to true; the annotation
+// Source: endpoints[].conditions.ready of an EndpointSlice, which defaults to true, and .terminating; the annotation
 // endpoints.kubernetes.io/last-change-trigger-time; https://kubernetes.io/docs/concepts/services-networking/endpoint-slices/
 func endpointSlice(s *fields, ctx Context) Assessment {
 	endpoints := s.list("endpoints")
+	stay := 0 // those that are not terminating
 	for _, item := range endpoints {
 		endpoint, ok := item.(map[string]any)
 		conditions, okay := endpoint["conditions"].(map[string]any)
 		if !ok || !okay && endpoint["conditions"] != nil {
 			s.note("endpoints")
+			stay++
 			continue
+		}
+		if conditions["terminating"] != true {
+			stay++
 		}
 		switch ready := conditions["ready"]; ready {
 		case true, nil:
@@ -114,7 +119,7 @@ func endpointSlice(s *fields, ctx Context) Assessment {
 	if !ok || since.IsZero() {
 		since = s.created()
 	}
-	if len(endpoints) == 0 {
+	if stay == 0 {
 		return pending(ctx, since, startup, Down, noEndpoints, noEndpointsMessage)
 	}
 	return pending(ctx, since, startup, Down, noReadyEndpoints, "no ready endpoints: no pod receives traffic")

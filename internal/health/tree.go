@@ -54,12 +54,12 @@ func Forest(objects []*unstructured.Unstructured, contextOf func(*unstructured.U
 	return roots
 }
 
-// setExpected sets the verdict on the EndpointSlices of Services whose lack of endpoints the workloads explain.
+// setExpected sets the verdict on the empty EndpointSlices of Services that the workloads explain.
 func setExpected(roots, nodes []*Node) {
 	creators := podCreators(roots)
 	for _, n := range nodes {
 		if n.Object.GroupVersionKind().GroupKind() != serviceKind ||
-			!slices.ContainsFunc(n.Children, func(slice *Node) bool { return slice.Self.lacksEndpoints() }) {
+			!slices.ContainsFunc(n.Children, func(slice *Node) bool { return slice.Self.Reason == noEndpoints }) {
 			continue
 		}
 		expected := ExpectedEndpoints(PodLabelsOf(serviceKind, n.Object), creators)
@@ -74,7 +74,8 @@ func setExpected(roots, nodes []*Node) {
 func podCreators(trees []*Node) (out []PodCreator) {
 	for _, n := range trees {
 		if labels := PodLabelsOf(n.Object.GroupVersionKind().GroupKind(), n.Object); len(labels.template) > 0 {
-			out = append(out, PodCreator{labels, n.Self.Verdict})
+			n.combine()
+			out = append(out, PodCreator{labels, n.Aggregate.Verdict})
 		} else {
 			out = append(out, podCreators(n.Children)...)
 		}

@@ -139,7 +139,8 @@ func TestStatus_AgentNotReporting_IsUnknown(t *testing.T) {
 		call(t, "status", tc.name, "--accept", "Unknown").want(t, tc.code, "STATUS     Unknown", why, "last status: Healthy")
 		var one workloadStatus
 		r := call(t, "status", tc.name, "-o", "json")
-		if err := json.Unmarshal([]byte(r.out), &one); err != nil || one.Status != "Unknown" || one.LastStatus != "Healthy" || one.Since == nil || one.Ready != nil {
+		if err := json.Unmarshal([]byte(r.out), &one); err != nil || one.Status != "Unknown" || one.LastStatus != "Healthy" || one.Since == nil || one.Ready != nil ||
+			(one.Reason == agentStarting) != (tc.lease == "just-started") {
 			t.Errorf("%s: printed %s, error %v; want an Unknown status, the last one, and since when", tc.name, r.out, err)
 		}
 	}

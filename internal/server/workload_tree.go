@@ -51,6 +51,14 @@ func (a *treeAnswer) begin(ctx context.Context) (err error) {
 	}
 	a.text.WriteString(`{"workload":`)
 	a.text.Write(workload)
+	if len(a.tree.Silences) > 0 {
+		silences, err := json.Marshal(a.tree.Silences)
+		if err != nil {
+			return err
+		}
+		a.text.WriteString(`,"silences":`)
+		a.text.Write(silences)
+	}
 	a.text.WriteString(`,"objects":[`)
 	if a.next, err = a.tree.Next(ctx); err != nil {
 		return err

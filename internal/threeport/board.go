@@ -86,7 +86,15 @@ type Object struct {
 // WorkloadDetail is all of a workload but its Events and definitions.
 type WorkloadDetail struct {
 	Workload Workload `json:"workload"`
-	Objects  []Object `json:"objects"`
+	// Silences are when the agent of its cluster did not report, at most 100, newest first. They do not include the present one.
+	Silences []Silence `json:"silences,omitempty"`
+	Objects  []Object  `json:"objects"`
+}
+
+// Silence is a time without a report of an agent, from its last report to its next one.
+type Silence struct {
+	From time.Time `json:"from"`
+	To   time.Time `json:"to"`
 }
 
 // TimelineEvent is an Event as it is kept.

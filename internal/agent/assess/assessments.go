@@ -157,13 +157,17 @@ func (s *assessments) verdicts(workload string) map[target.Ref]resourceVerdict {
 	return out
 }
 
-// setExpected sets the verdict on the EndpointSlices of the Services of a workload whose lack of endpoints is expected; with mu held.
+// setExpected sets the verdict on the empty EndpointSlices of the Services of a workload; with mu held.
 func (s *assessments) setExpected(workload string) {
 	var creators []health.PodCreator
 	for ref, r := range s.workloads[workload] {
-		if r.assessed && ref.GroupKind() != serviceKind {
-			creators = append(creators, health.PodCreator{Labels: r.labels, Verdict: r.self.Verdict})
+		if !r.assessed || ref.GroupKind() == serviceKind {
+			continue
 		}
+		if r.verdict == nil {
+			r.verdict = r.combine(ref)
+		}
+		creators = append(creators, health.PodCreator{Labels: r.labels, Verdict: r.verdict.Verdict})
 	}
 	for ref, r := range s.workloads[workload] {
 		if ref.GroupKind() != serviceKind || r.descendants.Len() == 0 {

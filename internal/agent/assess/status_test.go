@@ -75,8 +75,8 @@ func (r recordedTransition) Since(_, status string) time.Time {
 	return time.Time{}
 }
 
-// A second workload of an instance was Down, and is gone. The instance is Healthy since then, although the workload that is left was
-// Healthy before.
+// A second workload of an instance was Unhealthy, and is gone. The instance is Down since then, although the workload that is left was
+// Down before.
 func TestAssessor_Since_OtherWorkloadEnds(t *testing.T) {
 	a, clock := newAssessor()
 	instance := target.Instance{Type: target.WorkloadInstance, ID: 1}

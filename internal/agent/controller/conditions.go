@@ -141,12 +141,12 @@ func setShared(
 	})
 	var shared []string
 	for _, r := range resources {
-		shared = append(shared, fmt.Sprintf("%s is also listed by ThreeportWorkload %s (through v0, only %s gets its Events)", r.Ref,
+		shared = append(shared, fmt.Sprintf("%s is also listed by %s; through v0 only %s gets its Events", r.Ref,
 			strings.Join(r.Workloads, ", "), r.First))
 	}
 	setIfAny(conditions, shared, metav1.Condition{
 		Type: v1alpha1.ConditionResourcesShared, Status: metav1.ConditionTrue, ObservedGeneration: wl.Generation, Reason: "SameResource",
-		Message: "resources are listed for several instances, and through report sets each instance gets their Events: ",
+		Message: "other instances list the same resources; in report sets each instance gets their Events: ",
 	})
 }
 

@@ -317,6 +317,31 @@ func TestCauseSince(t *testing.T) {
 	}
 }
 
+func TestReconcile_AnotherReason_HasStartOfItsOwn(t *testing.T) {
+	w := newWorld(t)
+	wl := workload("cause", "a")
+	w.create(wl)
+	write := func(reason string) v1alpha1.ThreeportWorkloadStatus {
+		t.Helper()
+		w.clock = w.clock.Add(time.Minute)
+		w.verdict("Down", reason, "a message")
+		w.reconcile(wl.Name)
+		return w.stored(wl.Name).Status
+	}
+	w.verdict("", "", "")
+	w.reconcile(wl.Name)
+	first := write("ImagePullBackOff")
+	if !first.CauseSince.Equal(first.HealthSince) || first.CauseSince == nil {
+		t.Errorf("the cause holds since %v, want the start of the health: %v", first.CauseSince, first.HealthSince)
+	}
+	if again := write("ImagePullBackOff"); !again.CauseSince.Equal(first.CauseSince) {
+		t.Errorf("the same cause holds since %v, want %v", again.CauseSince, first.CauseSince)
+	}
+	if other := write("Absent"); !other.CauseSince.Equal(&metav1.Time{Time: w.clock.Truncate(time.Second)}) || !other.HealthSince.Equal(first.HealthSince) {
+		t.Errorf("another cause holds since %v, and the health since %v, want %v and %v", other.CauseSince, other.HealthSince, w.clock, first.HealthSince)
+	}
+}
+
 func TestReconcile_TransitionReportedAfterWrite(t *testing.T) {
 	w := newWorld(t)
 	wl := workload("announce", "a")

@@ -105,13 +105,14 @@ func trimSlice(o *unstructured.Unstructured) trimmedSlice {
 	return out
 }
 
-// trimEndpoints keeps the endpoint that decides: the first that is ready or malformed, or else the first.
+// trimEndpoints keeps the endpoint that decides: the first that is ready or malformed, or else the first that does not terminate, or
+// else the first.
 func trimEndpoints(value any) any {
 	endpoints, ok := value.([]any)
 	if !ok {
 		return value
 	}
-	trimmed := []any{}
+	trimmed, stays := []any{}, false
 	for _, item := range endpoints {
 		endpoint, ok := item.(map[string]any)
 		if !ok {
@@ -121,8 +122,9 @@ func trimEndpoints(value any) any {
 		if conditions, ok := endpoint["conditions"].(map[string]any); !ok || conditions["ready"] != false {
 			return kept
 		}
-		if len(trimmed) == 0 {
-			trimmed = kept
+		conditions, _ := endpoint["conditions"].(map[string]any)
+		if terminates := conditions["terminating"] == true; len(trimmed) == 0 || !terminates && !stays {
+			trimmed, stays = kept, !terminates
 		}
 	}
 	return trimmed

@@ -160,6 +160,7 @@ func TestTrimSlice_IsJudgedLikeTheWholeOne(t *testing.T) {
 	ready := func(value any) any {
 		return map[string]any{"addresses": []any{"10.0.0.1"}, "conditions": map[string]any{"ready": value}}
 	}
+	terminating := map[string]any{"addresses": []any{"10.0.0.1"}, "conditions": map[string]any{"ready": false, "terminating": true}}
 	bare := map[string]any{"addresses": []any{"10.0.0.1"}} // it is ready
 	for _, endpoints := range [][]any{
 		nil,
@@ -175,6 +176,10 @@ func TestTrimSlice_IsJudgedLikeTheWholeOne(t *testing.T) {
 		{ready(false), "no"},
 		{map[string]any{"conditions": "no"}},
 		{ready(false), ready(false), ready(false)},
+		{terminating},
+		{terminating, ready(false)},
+		{terminating, terminating, ready(true)},
+		{ready(false), terminating},
 	} {
 		whole := &unstructured.Unstructured{Object: map[string]any{
 			"apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice", "endpoints": endpoints,

@@ -6,7 +6,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/threeport/threeport-agent/internal/agent/observe"
 	"github.com/threeport/threeport-agent/internal/agent/outbox"
 )
 
@@ -83,7 +82,7 @@ func TestNotifier_Log_CancelledReportCountsAsRecovered(t *testing.T) {
 		stop := b.start(t)
 		b.box.Offer(status(1, "Healthy"))
 		time.Sleep(time.Minute)
-		b.box.Withdraw(observe.SubjectOf(status(1, "")))
+		b.box.Cancel(status(1, "").Key())
 		b.box.Offer(status(2, "Healthy"))
 		time.Sleep(time.Minute)
 		expectLogged(t, b, 1, 1)

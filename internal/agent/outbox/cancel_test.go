@@ -317,25 +317,21 @@ func TestOutbox_ForgetExcept_DeadLetters(t *testing.T) {
 	}
 }
 
-// An Event has a row for each instance that its object belongs to. The object no longer belongs to one of them: the rejected and
-// the pending report to that one are dropped, and the other report stays.
-func TestOutbox_Withdraw(t *testing.T) {
+// An Event has a row for each instance that its object belongs to. The object no longer belongs to one of them: the rejected report
+// to that one is dropped. Pending reports stay.
+func TestOutbox_DropRejected(t *testing.T) {
 	blog := target.Instance{Type: target.WorkloadInstance, ID: 2}
-	of := func(instance target.Instance) observe.Event {
-		ev := event("a", "1")
-		ev.Workload = instance
-		return ev
-	}
-	first, second := of(shop), of(blog).WithOwnRow()
+	first, second := event("a", "1"), event("a", "1")
+	second.Workload = blog
+	second = second.WithOwnRow()
 	for _, tt := range []struct {
-		reason    string
-		belongsTo []target.Instance
-		want      int // reports that are left
+		reason string
+		except []target.Instance
 	}{
-		{"both", []target.Instance{shop, blog}, 2},
-		{"the first instance", []target.Instance{shop}, 1},
-		{"the second instance", []target.Instance{blog}, 1},
-		{"none", nil, 0},
+		{"both", []target.Instance{shop, blog}},
+		{"the first instance", []target.Instance{shop}},
+		{"the second instance", []target.Instance{blog}},
+		{"none", nil},
 	} {
 		t.Run(tt.reason, func(t *testing.T) {
 			pending, rejected := New(Config{}, nil), New(Config{}, nil)
@@ -347,14 +343,14 @@ func TestOutbox_Withdraw(t *testing.T) {
 				rejected.Reject(take(t, rejected), errSend)
 			}
 			for _, o := range []*Outbox{pending, rejected} {
-				o.Withdraw(observe.EventSubject("a"), tt.belongsTo...)
-				if left := o.Pending() + o.DeadLetters(); left != tt.want {
-					t.Errorf("%d reports are left, want %d", left, tt.want)
-				}
+				o.DropRejected(observe.EventSubject("a"), tt.except...)
 			}
-			for _, instance := range tt.belongsTo {
-				if rejected.Progress(instance).Rejected != 1 {
-					t.Errorf("the dead letter of %s is dropped", instance)
+			if pending.Pending() != 2 {
+				t.Errorf("%d reports are pending, want 2", pending.Pending())
+			}
+			for _, instance := range []target.Instance{shop, blog} {
+				if left := rejected.Progress(instance).Rejected; (left == 1) != slices.Contains(tt.except, instance) {
+					t.Errorf("%s has %d dead letters, except %v", instance, left, tt.except)
 				}
 			}
 			rejected.Offer(first) // the object belongs to the first instance again

@@ -90,17 +90,6 @@ func (e *entry) mustDeliver() bool {
 	return e.dead != nil && e.dead.report != nil && mustPersist(e.dead.report)
 }
 
-// instance returns the instance of the pending report or the dead letter; false if the entry has neither.
-func (e *entry) instance() (target.Instance, bool) {
-	switch {
-	case e.report != nil:
-		return e.report.Instance(), true
-	case e.dead != nil:
-		return e.dead.instance, true
-	}
-	return target.Instance{}, false
-}
-
 func (e *entry) isIdle() bool { return e.report == nil && !e.isInFlight() }
 
 // group has the entries that share an ordering key.

@@ -57,15 +57,6 @@ func (o *Outbox) Retry(item Item, after time.Duration, cause error) {
 	o.requeueFailed(o.takeBack(item), cause, after)
 }
 
-// Cancel cancels one key of a group.
-func (o *Outbox) Cancel(key observe.Key) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if e := o.entries[key]; e != nil {
-		o.cancel(e)
-	}
-}
-
 // Forget forgets one key of a group.
 func (o *Outbox) Forget(key observe.Key) {
 	o.mu.Lock()

@@ -147,13 +147,22 @@ func (o *Outbox) ForgetExcept(subject observe.Subject, keep ...observe.Key) {
 	}
 }
 
-// Withdraw drops the pending reports and the dead letters of a subject to other instances than those that it belongs to. A report
-// that is being sent is not sent again if it fails. The receipts stay, so that a later report does not create a second row.
-func (o *Outbox) Withdraw(subject observe.Subject, belongsTo ...target.Instance) {
+// Cancel drops the pending report or the dead letter of a key that is not to be reported now. A report that is being
+// sent is not sent again if it fails. The receipt stays, so that a later report does not create a second row.
+func (o *Outbox) Cancel(key observe.Key) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if e := o.entries[key]; e != nil {
+		o.cancel(e)
+	}
+}
+
+// DropRejected drops the dead letters of a subject, except those to the given instances.
+func (o *Outbox) DropRejected(subject observe.Subject, except ...target.Instance) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for _, e := range o.about(subject) {
-		if instance, ok := e.instance(); ok && !slices.Contains(belongsTo, instance) {
+		if e.dead != nil && !slices.Contains(except, e.dead.instance) {
 			o.cancel(e)
 		}
 	}

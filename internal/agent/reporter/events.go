@@ -33,7 +33,9 @@ func (r *eventReporter) reconcile(_ context.Context, name types.NamespacedName) 
 	}
 	reports := r.reports(name, ev.Event, ev.Initial)
 	if len(reports) == 0 {
-		r.sink.Withdraw(observe.EventSubject(ev.UID))
+		r.sink.Cancel(observe.EventKey(ev.UID))
+		r.sink.DropRejected(observe.EventSubject(ev.UID))
+		r.sink.ForgetExcept(observe.EventSubject(ev.UID), observe.EventKey(ev.UID))
 		return nil
 	}
 	if _, known := r.targets.KnownObject(ev.InvolvedObject.UID); !known {
@@ -100,7 +102,7 @@ func eachInstance(
 	return out
 }
 
-// offerAll offers the reports of a subject, and withdraws those to instances that it no longer belongs to.
+// offerAll offers the reports of a subject, and forgets those of instances that it no longer belongs to.
 func offerAll(sink Sink, subject observe.Subject, reports []observe.Event) {
 	keys := make([]observe.Key, len(reports))
 	instances := make([]target.Instance, len(reports))
@@ -108,7 +110,9 @@ func offerAll(sink Sink, subject observe.Subject, reports []observe.Event) {
 		keys[i], instances[i] = ev.Key(), ev.Workload
 		sink.Offer(ev)
 	}
-	sink.Withdraw(subject, instances...)
+	if len(reports) > 0 {
+		sink.DropRejected(subject, instances...)
+	}
 	sink.ForgetExcept(subject, keys...)
 }
 

@@ -19,9 +19,10 @@ type Sink interface {
 	Ledger
 	// Offer adds a report. A report of a version that the sink already has changes nothing.
 	Offer(observe.Report)
-	// Withdraw drops the pending and the rejected reports of a subject to other instances than those that it belongs to. They may
-	// be offered again.
-	Withdraw(subject observe.Subject, belongsTo ...target.Instance)
+	// Cancel drops the pending or rejected report of a key, which may be offered again.
+	Cancel(observe.Key)
+	// DropRejected drops the rejected reports of a subject, except those to the given instances. They may be offered again.
+	DropRejected(subject observe.Subject, except ...target.Instance)
 	// ForgetExcept forgets the keys of a subject, except those to keep, and drops their pending reports. Pending Events and
 	// deletions are delivered first.
 	ForgetExcept(subject observe.Subject, keep ...observe.Key)

@@ -53,19 +53,14 @@ func (r *recorder) clear() {
 	r.offered, r.times, r.versions = nil, nil, nil
 }
 
-// Withdraw records the offered keys of a subject to other instances. Without instances it records that of the subject itself too.
-func (r *recorder) Withdraw(subject observe.Subject, belongsTo ...target.Instance) {
+func (r *recorder) Cancel(key observe.Key) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if len(belongsTo) == 0 {
-		r.cancelled = append(r.cancelled, observe.Key(subject))
-	}
-	for _, report := range r.offered {
-		if observe.SubjectOf(report) == subject && !slices.Contains(belongsTo, report.Instance()) {
-			r.cancelled = append(r.cancelled, report.Key())
-		}
-	}
+	r.cancelled = append(r.cancelled, key)
 }
+
+// DropRejected does nothing: the recorder rejects no report.
+func (r *recorder) DropRejected(observe.Subject, ...target.Instance) {}
 
 // ForgetExcept does as an outbox: it forgets the offered keys of a subject, except those to keep, and cancels them unless
 // they are Events or deletions.

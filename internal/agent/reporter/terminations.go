@@ -10,13 +10,16 @@ import (
 // reportTerminations reports the terminations of a pod's containers as Events to each instance of the pod. The reports of a pod
 // that belongs to no workload are cancelled.
 func (r *objectReporter) reportTerminations(pod *corev1.Pod, id target.Identity, attributions []target.Attribution) {
+	terminations := observe.ContainerTerminations(pod)
 	if len(attributions) == 0 {
-		r.sink.Withdraw(observe.SyntheticSubject(id.UID))
+		for _, t := range terminations {
+			r.sink.Cancel(observe.EventKey(observe.TerminationUID(id.UID, t.Container, t.Restart)))
+		}
 		r.sink.ForgetExcept(observe.SyntheticSubject(id.UID))
 		return
 	}
 	var reports []observe.Event
-	for _, t := range observe.ContainerTerminations(pod) {
+	for _, t := range terminations {
 		reports = append(reports, r.termination(id, t, attributions)...)
 	}
 	offerAll(r.sink, observe.SyntheticSubject(id.UID), reports)

@@ -275,6 +275,10 @@ func TestWorkloadPage_OfflineAgent_ShowsLastReport(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
+	// It reports again: the time without reports stays Unknown.
+	sendStatus(t, api, threeport.Agent{ClusterUID: "c", ClusterName: "c", Time: time.Now()}, instances["web"],
+		status("Unhealthy", "Unschedulable", "1 pod Unschedulable", time.Now(), 10*time.Minute))
+	until(t, tab, "[...document.querySelectorAll('.band g')].map((g) => g.dataset.status).join().startsWith('Unhealthy,Unknown,Unhealthy')")
 }
 
 // dispatchMouse sends a mouse event at a position in the window.

@@ -84,7 +84,8 @@ func (a *applyTx) causeSince(v statusUpdate) int64 {
 	}
 }
 
-// crashLoop has the reasons of a container that fails again and again: while it waits for the next start, and while it runs.
+// crashLoop has the reasons of a container that fails again and again: while it waits for the next start, and while it runs. Package
+// health has the same ones for the agent.
 var crashLoop = []string{"CrashLoopBackOff", "Restarting", "OOMKilled"}
 
 func isSameCause(reason, before string) bool {

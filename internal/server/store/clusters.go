@@ -99,6 +99,9 @@ func (s *Store) deleteClusterStep(ctx context.Context, tx *sql.Tx, uid string) (
 		return 0, false, err
 	}
 	if done = len(ids) < maxRowsPerTx && definitions < maxRowsPerTx; done {
+		if _, err := tx.ExecContext(ctx, d.rebind("DELETE FROM silences WHERE clusteruid = ?"), uid); err != nil {
+			return 0, false, err
+		}
 		_, err = tx.ExecContext(ctx, d.rebind("DELETE FROM clusters WHERE uid = ?"), uid)
 	}
 	return int64(len(ids)), done, err

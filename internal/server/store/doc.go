@@ -4,7 +4,7 @@
 //
 // Each v0 object type has a table: v0_resource.go describes them, v0.go and v0_list.go read and write them. The other tables
 // are: workloads (one row per v0 instance, with its displayed status), objects (the nodes of workload trees), definitions,
-// clusters, tokens, sessions and audit_records. The migrations define their columns.
+// clusters, silences, tokens, sessions and audit_records. The migrations define their columns.
 //
 // There are two ways to write workloads: v0 requests (v0.go) and report sets ([Store.Apply], files apply*.go). [Store.Maintain]
 // marks silent clusters and deletes old rows. [Store.RunFeed] delivers changes to subscribers.

@@ -87,6 +87,11 @@ func (s *Store) markSilentStep(ctx context.Context, tx *sql.Tx, uid string, hear
 	if err != nil {
 		return 0, false, err
 	}
+	_, err = tx.ExecContext(ctx, d.rebind("INSERT INTO silences (clusteruid, startedat) SELECT uid, heardat FROM clusters WHERE uid = ? "+
+		"ON CONFLICT DO NOTHING"), uid)
+	if err != nil {
+		return 0, false, err
+	}
 	status, rank := displayedStatus(statusUnknown)
 	result, err := tx.ExecContext(ctx, d.rebind("UPDATE workloads SET silent = TRUE, status = ?, rank = ?, "+d.changed("workloads")+
 		` WHERE clusteruid = ? AND deletedat IS NULL AND (type, id) IN (
@@ -165,9 +170,27 @@ func (s *Store) endSilence(ctx context.Context, tx *sql.Tx, clusterUID string) e
 	if _, err := tx.ExecContext(ctx, d.rebind("UPDATE clusters SET silent = FALSE WHERE uid = ?"), clusterUID); err != nil {
 		return err
 	}
-	_, err := tx.ExecContext(ctx, d.rebind("UPDATE workloads SET silent = FALSE, "+restoreReportedStatus+", "+d.changed("workloads")+
+	_, err := tx.ExecContext(ctx, d.rebind("UPDATE silences SET endedat = "+d.now()+" WHERE clusteruid = ? AND endedat IS NULL"), clusterUID)
+	if err != nil {
+		return err
+	}
+	_, err = tx.ExecContext(ctx, d.rebind("UPDATE workloads SET silent = FALSE, "+restoreReportedStatus+", "+d.changed("workloads")+
 		" WHERE clusteruid = ? AND silent AND deletedat IS NULL"), clusterUID)
 	return err
+}
+
+// maxSilences limits the silences that a workload shows, newest first.
+const maxSilences = 100
+
+// silences returns when the agent of a workload's cluster did not report, newest first. It leaves out the present silence.
+func (s *Store) silences(ctx context.Context, of threeport.Instance) ([]threeport.Silence, error) {
+	return collect(ctx, s.read, `SELECT x.startedat, x.endedat FROM workloads w JOIN silences x ON x.clusteruid = w.clusteruid
+		WHERE w.type = ? AND w.id = ? AND x.endedat IS NOT NULL ORDER BY x.startedat DESC LIMIT ?`,
+		[]any{of.Type, int64(of.ID), maxSilences}, func(scan scanner) (threeport.Silence, error) {
+			var from, to int64
+			err := scan(&from, &to)
+			return threeport.Silence{From: fromMicros(from), To: fromMicros(to)}, err
+		})
 }
 
 // clusterAwaitingSets is the cluster of an instance, unless its agent is known to use v0.

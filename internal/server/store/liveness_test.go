@@ -75,6 +75,53 @@ func TestMarkSilent(t *testing.T) {
 	})
 }
 
+// A workload shows when the agent of its cluster did not report, until the silence is as old as the oldest Events.
+func TestWorkload_Silences(t *testing.T) {
+	forEachDatabase(t, func(t *testing.T, s *Store) {
+		t.Helper()
+		w := newWorld(t, s)
+		apply(t, s, "one", statusOf(w.workload, "Healthy", 5))
+		apply(t, s, "two", statusOf(w.helm, "Healthy", 5))
+		silences := func(of threeport.Instance) []threeport.Silence {
+			t.Helper()
+			detail, err := s.Workload(t.Context(), of)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return detail.Silences
+		}
+		for range 2 {
+			setLastHeartbeat(t, s, "one", silence)
+			markSilent(t, s, Silenced{Clusters: []string{"name of one"}, Workloads: 1})
+			markSilent(t, s, Silenced{})
+			if got := len(silences(w.workload)); got != int(count(t, s, "SELECT COUNT(*) FROM silences"))-1 {
+				t.Errorf("%d silences are shown before the end of the last one", got)
+			}
+			apply(t, s, "one")
+		}
+		got := silences(w.workload)
+		if len(got) != 2 || got[0].From.Before(got[1].From) || got[0].To.Sub(got[0].From) < silence {
+			t.Errorf("the silences are %v, want two of at least %s, the newest first", got, silence)
+		}
+		if other := silences(w.helm); len(other) != 0 {
+			t.Errorf("a workload of another cluster has the silences %v", other)
+		}
+		keep := DefaultRetention()
+		keep.EventAge = time.Minute
+		mustExec(t, s, "UPDATE silences SET endedat = endedat - ? WHERE startedat = ?", (2 * time.Minute).Microseconds(), got[1].From.UnixMicro())
+		prune(t, s, keep, Pruned{Silences: 1})
+		if left := silences(w.workload); len(left) != 1 || !left[0].From.Equal(got[0].From) {
+			t.Errorf("%v are left, want %v", left, got[:1])
+		}
+		if _, err := s.DeleteCluster(t.Context(), "one"); err != nil {
+			t.Fatal(err)
+		}
+		if n := count(t, s, "SELECT COUNT(*) FROM silences"); n != 0 {
+			t.Errorf("%d silences of a deleted cluster are left", n)
+		}
+	})
+}
+
 func TestApply_ReportOfSilentCluster_RestoresStatus(t *testing.T) {
 	forEachDatabase(t, func(t *testing.T, s *Store) {
 		t.Helper()

@@ -77,7 +77,7 @@ func (c MaintainConfig) Validate() error {
 // that has stopped. Each replica may run it.
 //
 // During the first AgentTimeout it marks no cluster as silent, so that agents can report after an outage of all
-// replicas.
+// replicas. It waits again after an outage of the database, and if this process was suspended.
 func (s *Store) Maintain(ctx context.Context, c MaintainConfig) error {
 	if err := c.Validate(); err != nil {
 		return err
@@ -90,8 +90,8 @@ func (s *Store) Maintain(ctx context.Context, c MaintainConfig) error {
 	}
 	var running sync.WaitGroup
 	running.Go(func() {
-		if c.waitOnce(ctx, c.AgentTimeout) {
-			c.repeat(ctx, c.SilenceInterval, func() { s.markSilentAndLog(ctx, c) })
+		for c.waitOnce(ctx, c.AgentTimeout) {
+			s.markSilentUntilOutage(ctx, c)
 		}
 	})
 	running.Go(func() {
@@ -142,15 +142,34 @@ func (c MaintainConfig) repeat(ctx context.Context, every time.Duration, do func
 // loggedNames is the number of silent clusters whose names one log record has.
 const loggedNames = 10
 
-func (s *Store) markSilentAndLog(ctx context.Context, c MaintainConfig) {
+// markSilentUntilOutage marks silent clusters until it fails, ctx ends, or half of the AgentTimeout passes without a tick. Then the agents
+// could not report either.
+func (s *Store) markSilentUntilOutage(ctx context.Context, c MaintainConfig) {
+	ticks, stop := c.tick(c.SilenceInterval)
+	defer stop()
+	for last := time.Now(); ; last = time.Now() {
+		select {
+		case <-ticks:
+			if time.Since(last) > c.AgentTimeout/2 || !s.markSilentAndLog(ctx, c) {
+				return
+			}
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// markSilentAndLog returns false after a failure.
+func (s *Store) markSilentAndLog(ctx context.Context, c MaintainConfig) bool {
 	found, err := s.MarkSilent(ctx, c.AgentTimeout)
 	if err != nil && ctx.Err() == nil {
-		c.Log.WarnContext(ctx, "Looking for silent agents failed; retrying at the next interval", "error", err)
+		c.Log.WarnContext(ctx, "Looking for silent agents failed; retrying after the timeout of agents", "error", err)
 	}
 	if n := len(found.Clusters); n > 0 {
 		c.Log.InfoContext(ctx, "Agents are silent; their workloads are shown as Unknown",
 			"clusters", n, "names", strings.Join(found.Clusters[:min(n, loggedNames)], ", "), "workloads", found.Workloads)
 	}
+	return err == nil
 }
 
 // logPruned returns a function that logs the result of pruning.
@@ -161,7 +180,7 @@ func (c MaintainConfig) logPruned(ctx context.Context) func(Pruned, error) {
 		}
 		if p != (Pruned{Skipped: p.Skipped}) {
 			c.Log.InfoContext(ctx, "Pruned", "events", p.Events, "objects", p.Objects, "definitions", p.Definitions,
-				"workloads", p.Workloads, "rows", p.Rows, "auditRecords", p.AuditRecords)
+				"workloads", p.Workloads, "rows", p.Rows, "auditRecords", p.AuditRecords, "silences", p.Silences)
 		}
 	}
 }

@@ -51,6 +51,40 @@ func TestMaintain_EachTick_PrunesAndAnalyzes(t *testing.T) {
 	})
 }
 
+// During an outage of the database no agent can report, so none is silent right after it.
+func TestMaintain_OutageOfDatabase_WaitsForAgents(t *testing.T) {
+	forEachDatabase(t, func(t *testing.T, s *Store) {
+		t.Helper()
+		w := newWorld(t, s)
+		apply(t, s, "one", statusOf(w.workload, "Healthy", 1))
+		c := DefaultMaintainConfig()
+		timeout, silence := make(chan time.Time), make(chan time.Time)
+		c.tick = func(every time.Duration) (<-chan time.Time, func()) {
+			return map[time.Duration]chan time.Time{c.AgentTimeout: timeout, c.SilenceInterval: silence}[every], func() {}
+		}
+		c.PruneDelay = 3 * time.Minute // the AgentTimeout identifies its ticker
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- s.Maintain(ctx, c) }()
+		timeout <- time.Time{}
+		mustExec(t, s, "ALTER TABLE silences RENAME TO away")
+		setLastHeartbeat(t, s, "one", time.Hour)
+		silence <- time.Time{}
+		timeout <- time.Time{} // only after the failure
+		mustExec(t, s, "ALTER TABLE away RENAME TO silences")
+		for range 2 {
+			silence <- time.Time{}
+		}
+		if got, want := workloadRowOf(t, s, w.workload), "reported Healthy 1, shown Unknown 3, silent true, Reason: cause 1"; got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 func TestMaintainConfig_Validate(t *testing.T) {
 	if err := DefaultMaintainConfig().Validate(); err != nil {
 		t.Error(err)

@@ -16,7 +16,7 @@ import (
 // It can be interrupted at any point; the next run continues. It skips rows that are locked by a report.
 func (s *Store) Prune(ctx context.Context, keep Retention) (Pruned, error) {
 	return s.pruning(ctx, keep, func(p *pruner) error {
-		return errors.Join(p.pruneEvents(ctx), p.pruneDeleted(ctx), p.pruneLargeClusters(ctx), p.pruneAudit(ctx))
+		return errors.Join(p.pruneEvents(ctx), p.pruneDeleted(ctx), p.pruneLargeClusters(ctx), p.pruneAudit(ctx), p.pruneSilences(ctx))
 	})
 }
 
@@ -29,6 +29,15 @@ func (p *pruner) pruneAudit(ctx context.Context) error {
 		"audit_records", "id", "audit_records WHERE at < ? ORDER BY at",
 		[]any{p.now - p.keep.AuditAge.Microseconds()},
 		&p.pruned.AuditRecords,
+	})
+}
+
+// pruneSilences deletes the silences that are older than all Events.
+func (p *pruner) pruneSilences(ctx context.Context) error {
+	return p.delete(ctx, deletion{
+		"silences", "clusteruid, startedat", "silences WHERE endedat < ? ORDER BY endedat",
+		[]any{p.now - p.keep.EventAge.Microseconds()},
+		&p.pruned.Silences,
 	})
 }
 

@@ -58,6 +58,7 @@ type Pruned struct {
 	// Rows counts v0 rows other than Events.
 	Rows         int64
 	AuditRecords int64
+	Silences     int64
 	// Skipped reports that another replica was pruning, so this one did nothing.
 	Skipped bool
 }

@@ -30,6 +30,7 @@ const (
 // meanwhile may be returned twice. It is not safe for concurrent use.
 type Tree struct {
 	Workload threeport.Workload
+	Silences []threeport.Silence
 
 	store       *Store
 	chunk       int64 // maximum rows of the next chunk
@@ -45,7 +46,11 @@ func (s *Store) Workload(ctx context.Context, instance threeport.Instance) (*Tre
 	if err != nil {
 		return nil, err
 	}
-	return &Tree{Workload: row.Workload, store: s, chunk: maxChunkRows, lastGone: math.MaxInt64, deletedLeft: maxDeletedObjects}, nil
+	silences, err := s.silences(ctx, instance)
+	if err != nil {
+		return nil, fmt.Errorf("read silences of workload: %w", err)
+	}
+	return &Tree{Workload: row.Workload, Silences: silences, store: s, chunk: maxChunkRows, lastGone: math.MaxInt64, deletedLeft: maxDeletedObjects}, nil
 }
 
 // Next returns the next chunk of objects, as large as a page at most, and no objects at the end.

@@ -162,7 +162,7 @@ function changes({ previous, current, changedAt }) {
 function versionText({ operation, at, changedAt, previousAt }) {
   if (operation === 'DELETED') return ['Deleted ', stamp(at), ' · Last definition'];
   const changed = previousAt && ['Spec changed ', changedAt ? stamp(changedAt) : ['after ', stamp(previousAt)], ' · '];
-  return [changed, 'Last report ', stamp(at)];
+  return [changed, 'Definition of ', stamp(at)];
 }
 
 function facts(o, past) {

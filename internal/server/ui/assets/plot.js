@@ -45,16 +45,28 @@ export function labels(lanes) {
 
 /**
  * statusSpans are {status, from, to, lasts} of a workload: a status lasts until the next change, and the last one until now. With
- * an offline agent it lasts until the last report.
+ * an offline agent it lasts until the last report. During earlier silences of the agent it was Unknown.
  */
-export function statusSpans(changes, { status, silent, said: reported, since, heardAt }) {
+export function statusSpans(changes, { status, silent, said: reported, since, heardAt }, silences = []) {
   const all = [...changes].sort((a, b) => a.at - b.at).map((event) => ({ status: changeOf(event), from: event.at }));
   const held = known(lastStatus({ status, silent, said: reported }));
   const start = Date.parse(since ?? '');
   if (all.at(-1)?.status !== held && start > (all.at(-1)?.from ?? 0)) all.push({ status: held, from: start });
   const heard = Date.parse(heardAt ?? '');
   if (silent && heard) all.push({ status: 'Unknown', from: Math.max(heard, all.at(-1)?.from ?? 0) });
-  return all.map((stretch, i) => ({ ...stretch, to: all[i + 1]?.from ?? now(), lasts: i === all.length - 1 }));
+  const spans = all.map((stretch, i) => ({ ...stretch, to: all[i + 1]?.from ?? now(), lasts: i === all.length - 1 }));
+  return silences.reduce(interrupt, spans);
+}
+
+// interrupt makes a status Unknown that the agent could not see: until the end of the silence, or the first change that was reported
+// later.
+function interrupt(spans, silence) {
+  return spans.flatMap((span) => {
+    const from = Date.parse(silence.from);
+    const to = Math.min(span.to, Date.parse(silence.to));
+    if (from < span.from || from >= to) return [span];
+    return [{ ...span, to: from, lasts: false }, { status: 'Unknown', from, to, lasts: false }, { ...span, from: to }].filter((part) => part.from < part.to);
+  });
 }
 
 /** drawRest draws everything below the marks. */

@@ -25,6 +25,7 @@ export class Timeline {
   #changes = [];
   #lanes = [];
   #workload = null;
+  #silences = [];
   #health = ''; // the status as drawn
   #shownEvents = {}; // the last arguments of show
   #labels = h('div', { class: 'lane-labels', 'aria-hidden': 'true' });
@@ -62,15 +63,16 @@ export class Timeline {
   focus() { this.#area.focus({ preventScroll: true }); }
 
   /** show draws the filtered Events, newest first, with all changes of the status and all gaps. */
-  show({ events, changes, gaps, workload }) {
+  show({ events, changes, gaps, workload, silences = [] }) {
     const { status, silent, said, since, heardAt } = workload;
-    const health = JSON.stringify([status, silent, said, since, silent && heardAt]);
+    const health = JSON.stringify([status, silent, said, since, silent && heardAt, silences]);
     if (health === this.#health && same(events, this.#events) && same(changes, this.#changes) && same(gaps, this.#gaps)) return;
     this.#health = health;
     this.#events = events;
     this.#changes = changes;
     this.#gaps = gaps;
     this.#workload = workload;
+    this.#silences = silences;
     this.#lanes = lanesOf(events);
     if (this.#span) this.#span = this.#spanOf(this.#span.width) ?? this.#span;
     this.#drawSoon();
@@ -161,7 +163,7 @@ export class Timeline {
     this.#plot.setAttribute('height', String(height));
     this.#marks.clear();
     fill(this.#labels, labels(this.#lanes));
-    fill(this.#plot, drawRest(span, this.#lanes, statusSpans(this.#changes, this.#workload), this.#gaps),
+    fill(this.#plot, drawRest(span, this.#lanes, statusSpans(this.#changes, this.#workload, this.#silences), this.#gaps),
       this.#lanes.map((lane, i) => drawLane(span, lane, i, this.#marks)), drawLifecycle(span, this.#events, height, this.#marks));
     this.#showEvents(between(this.#events, span));
   }

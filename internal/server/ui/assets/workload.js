@@ -241,7 +241,7 @@ export class WorkloadPage {
     this.#filterByObject();
     const [matches, isOfObject] = [filter.predicate(), objectFilter.predicate()];
     timeline.show({
-      events: all.filter((event) => isOfObject(event) && matches(event)), workload: detail.workload,
+      events: all.filter((event) => isOfObject(event) && matches(event)), workload: detail.workload, silences: detail.silences,
       changes: all.filter((event) => changeOf(event)), gaps: all.filter((event) => event.gap),
     });
     eventNote.textContent = missing(events);
