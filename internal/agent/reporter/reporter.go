@@ -17,8 +17,15 @@ import (
 // Sink takes reports. Its methods are called from many goroutines and must not block.
 type Sink interface {
 	Ledger
+	Withdrawals
 	// Offer adds a report. A report of a version that the sink already has changes nothing.
 	Offer(observe.Report)
+	// Reoffer receives when all statuses, trees and objects have to be offered again.
+	Reoffer() <-chan struct{}
+}
+
+// Withdrawals take back reports that are not to be delivered any more.
+type Withdrawals interface {
 	// Cancel drops the pending or rejected report of a key, which may be offered again.
 	Cancel(observe.Key)
 	// DropRejected drops the rejected reports of a subject, except those to the given instances. They may be offered again.
@@ -26,8 +33,6 @@ type Sink interface {
 	// ForgetExcept forgets the keys of a subject, except those to keep, and drops their pending reports. Pending Events and
 	// deletions are delivered first.
 	ForgetExcept(subject observe.Subject, keep ...observe.Key)
-	// Reoffer receives when all statuses, trees and objects have to be offered again.
-	Reoffer() <-chan struct{}
 }
 
 // Ledger records which reports were made, by this process and earlier ones. There is no other record of them.
