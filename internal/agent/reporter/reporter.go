@@ -24,7 +24,7 @@ type Sink interface {
 	Reoffer() <-chan struct{}
 }
 
-// Withdrawals take back reports that are not to be delivered any more.
+// Withdrawals take back reports that are no longer to be delivered.
 type Withdrawals interface {
 	// Cancel drops the pending or rejected report of a key, which may be offered again.
 	Cancel(observe.Key)
