@@ -65,6 +65,10 @@ func indexOfWorst(resources []ResourceVerdict, except int) int {
 	return worst
 }
 
+func (r ResourceVerdict) lacksEndpoints() bool {
+	return r.Reason == noEndpoints || r.Reason == noReadyEndpoints
+}
+
 // otherFaults names the worst of the resources that are not Healthy, and counts the others. It leaves out one resource.
 func otherFaults(resources []ResourceVerdict, except int) string {
 	count := 0

@@ -50,7 +50,7 @@ type Dependents struct {
 
 	revisions map[string]revisionPods
 	completed int     // Pods
-	expected  Verdict // on EndpointSlices without ready endpoints; zero if they are a fault
+	expected  Verdict // on empty EndpointSlices; zero if they are a fault
 }
 
 // revisionPods counts the Pods of one revision that are neither being deleted nor ended, and those among them that serve.

@@ -112,7 +112,3 @@ func (a Assessment) unlessExpected(expected Verdict) Assessment {
 	}
 	return Assessment{Verdict: expected, Subject: a.Subject}
 }
-
-func (v Verdict) lacksEndpoints() bool {
-	return v.Reason == noEndpoints || v.Reason == noReadyEndpoints
-}

@@ -49,7 +49,7 @@ func Forest(objects []*unstructured.Unstructured, contextOf func(*unstructured.U
 	}
 	setExpected(roots, nodes)
 	for _, n := range nodes {
-		n.combine()
+		n.Aggregate = n.combined()
 	}
 	return roots
 }
@@ -74,8 +74,7 @@ func setExpected(roots, nodes []*Node) {
 func podCreators(trees []*Node) (out []PodCreator) {
 	for _, n := range trees {
 		if labels := PodLabelsOf(n.Object.GroupVersionKind().GroupKind(), n.Object); len(labels.template) > 0 {
-			n.combine()
-			out = append(out, PodCreator{labels, n.Aggregate.Verdict})
+			out = append(out, PodCreator{labels, n.combined().Verdict})
 		} else {
 			out = append(out, podCreators(n.Children)...)
 		}
@@ -125,13 +124,13 @@ func breakCycles(owners []int) {
 	}
 }
 
-// combine assesses a node together with its descendants.
-func (n *Node) combine() {
+// combined assesses a node together with its descendants.
+func (n *Node) combined() Aggregate {
 	var dependents Dependents
 	for _, child := range n.Children {
 		child.addTo(&dependents, OwnerPath{}, maxOwnerDepth)
 	}
-	n.Aggregate = dependents.Combine(n.Object.GroupVersionKind().GroupKind(), n.Self)
+	return dependents.Combine(n.Object.GroupVersionKind().GroupKind(), n.Self)
 }
 
 // addTo adds a node and its descendants to the dependents of an object above it.

@@ -149,10 +149,7 @@ func (s *assessments) verdicts(workload string) map[target.Ref]resourceVerdict {
 	out := make(map[target.Ref]resourceVerdict, len(s.workloads[workload]))
 	s.setExpected(workload)
 	for ref, r := range s.workloads[workload] {
-		if r.verdict == nil {
-			r.verdict = r.combine(ref)
-		}
-		out[ref] = *r.verdict
+		out[ref] = *r.combined(ref)
 	}
 	return out
 }
@@ -164,10 +161,7 @@ func (s *assessments) setExpected(workload string) {
 		if !r.assessed || ref.GroupKind() == serviceKind {
 			continue
 		}
-		if r.verdict == nil {
-			r.verdict = r.combine(ref)
-		}
-		creators = append(creators, health.PodCreator{Labels: r.labels, Verdict: r.verdict.Verdict})
+		creators = append(creators, health.PodCreator{Labels: r.labels, Verdict: r.combined(ref).Verdict})
 	}
 	for ref, r := range s.workloads[workload] {
 		if ref.GroupKind() != serviceKind || r.descendants.Len() == 0 {
@@ -207,6 +201,14 @@ func (s *assessments) size() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.workloads)
+}
+
+// combined returns the verdict on a resource, and computes it if it may have changed.
+func (r *resourceHealth) combined(ref target.Ref) *resourceVerdict {
+	if r.verdict == nil {
+		r.verdict = r.combine(ref)
+	}
+	return r.verdict
 }
 
 // combine computes the verdict on a resource. A resource that is not assessed yet has no status.

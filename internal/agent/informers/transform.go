@@ -119,10 +119,10 @@ func trimEndpoints(value any) any {
 			return []any{item}
 		}
 		kept := []any{map[string]any{"conditions": endpoint["conditions"]}}
-		if conditions, ok := endpoint["conditions"].(map[string]any); !ok || conditions["ready"] != false {
+		conditions, ok := endpoint["conditions"].(map[string]any)
+		if !ok || conditions["ready"] != false {
 			return kept
 		}
-		conditions, _ := endpoint["conditions"].(map[string]any)
 		if terminates := conditions["terminating"] == true; len(trimmed) == 0 || !terminates && !stays {
 			trimmed, stays = kept, !terminates
 		}

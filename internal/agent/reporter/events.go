@@ -110,7 +110,7 @@ func offerAll(sink Sink, subject observe.Subject, reports []observe.Event) {
 		keys[i], instances[i] = ev.Key(), ev.Workload
 		sink.Offer(ev)
 	}
-	if len(reports) > 0 {
+	if len(reports) > 0 { // else nothing is known of the instances
 		sink.DropRejected(subject, instances...)
 	}
 	sink.ForgetExcept(subject, keys...)

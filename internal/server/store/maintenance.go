@@ -95,15 +95,19 @@ func (s *Store) Maintain(ctx context.Context, c MaintainConfig) error {
 		}
 	})
 	running.Go(func() {
-		c.repeat(ctx, c.GrowthInterval, func() {
+		c.repeat(ctx, c.GrowthInterval, func() bool {
 			if err := s.optimize(ctx); err != nil && ctx.Err() == nil {
 				c.Log.WarnContext(ctx, "Updating table statistics failed; retrying at the next interval", "error", err)
 			}
 			c.logPruned(ctx)(s.PruneGrown(ctx, c.Retention))
+			return true
 		})
 	})
 	running.Go(func() {
-		prune := func() { c.logPruned(ctx)(s.Prune(ctx, c.Retention)) }
+		prune := func() bool {
+			c.logPruned(ctx)(s.Prune(ctx, c.Retention))
+			return true
+		}
 		if c.waitOnce(ctx, c.PruneDelay) {
 			prune()
 			c.repeat(ctx, c.PruneInterval, prune)
@@ -125,14 +129,16 @@ func (c MaintainConfig) waitOnce(ctx context.Context, after time.Duration) bool 
 	}
 }
 
-// repeat calls do at each tick until ctx ends.
-func (c MaintainConfig) repeat(ctx context.Context, every time.Duration, do func()) {
+// repeat calls do at each tick until it returns false or ctx ends.
+func (c MaintainConfig) repeat(ctx context.Context, every time.Duration, do func() bool) {
 	ticks, stop := c.tick(every)
 	defer stop()
 	for {
 		select {
 		case <-ticks:
-			do()
+			if !do() {
+				return
+			}
 		case <-ctx.Done():
 			return
 		}
@@ -145,18 +151,12 @@ const loggedNames = 10
 // markSilentUntilOutage marks silent clusters until it fails, ctx ends, or half of the AgentTimeout passes without a tick. Then the agents
 // could not report either.
 func (s *Store) markSilentUntilOutage(ctx context.Context, c MaintainConfig) {
-	ticks, stop := c.tick(c.SilenceInterval)
-	defer stop()
-	for last := time.Now(); ; last = time.Now() {
-		select {
-		case <-ticks:
-			if time.Since(last) > c.AgentTimeout/2 || !s.markSilentAndLog(ctx, c) {
-				return
-			}
-		case <-ctx.Done():
-			return
-		}
-	}
+	last := time.Now()
+	c.repeat(ctx, c.SilenceInterval, func() bool {
+		again := time.Since(last) <= c.AgentTimeout/2 && s.markSilentAndLog(ctx, c)
+		last = time.Now()
+		return again
+	})
 }
 
 // markSilentAndLog returns false after a failure.
