@@ -16,8 +16,9 @@ import (
 )
 
 const (
-	// pingInterval is how long a stream may be silent: proxies close one after a minute.
-	pingInterval = 15 * time.Second
+	// pingInterval is how long a stream may be silent. The page takes a connection for dead after three missing pings, and
+	// proxies close a silent one after a minute.
+	pingInterval = 5 * time.Second
 
 	// watchRetryAfter is how long a client waits for the end of another watch. Others end when people close their pages.
 	watchRetryAfter = 10 * time.Second

@@ -12,6 +12,9 @@ import (
 	"testing"
 )
 
+// silentStream is a fault: the answer begins with status 200, and nothing follows.
+const silentStream = -1
+
 // faultProxy is a proxy in front of a control plane that injects errors into answers of the API.
 type faultProxy struct {
 	*httptest.Server
@@ -45,7 +48,13 @@ func unstartedFaultProxy(t *testing.T, api *API) *faultProxy {
 	b := &faultProxy{}
 	proxy := &httputil.ReverseProxy{FlushInterval: -1, Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(target) }}
 	b.Server = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
-		if code := b.statusOf(req.URL.RequestURI()); code != 0 {
+		code := b.statusOf(req.URL.RequestURI())
+		if code == silentStream {
+			_ = http.NewResponseController(w).Flush()
+			<-req.Context().Done()
+			return
+		}
+		if code != 0 {
 			w.Header().Set("Content-Type", "application/problem+json")
 			w.WriteHeader(code)
 			_, _ = w.Write([]byte(`{"title":"No","detail":"Injected fault."}`))
@@ -61,7 +70,7 @@ func unstartedFaultProxy(t *testing.T, api *API) *faultProxy {
 	return b
 }
 
-// setFault sets the function that decides the status of a request by path and query; 0 forwards the request.
+// setFault sets the function that decides the status of a request by path and query, or silentStream; 0 forwards the request.
 func (b *faultProxy) setFault(fault func(uri string) int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -2,6 +2,7 @@ package browser
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -150,6 +151,25 @@ func TestConnection_ChangesDuringOutage_AreShown(t *testing.T) {
 	sendStatus(t, api, fleet.Clusters[0].Agent, instances["catalog"], status("Down", "Evicted", "during the outage", now, 0))
 	proxy.setFault(nil)
 	until(t, tab, rowContains("catalog", "during the outage"))
+}
+
+// A server that is frozen keeps its connections open.
+func TestConnection_Silent_IsLost(t *testing.T) {
+	api, _ := startAPI(t, neverOffline, Sample(time.Now()))
+	proxy := newFaultProxy(t, api)
+	proxy.setFault(func(uri string) int {
+		if strings.HasPrefix(uri, "/v0/workloads/watch") {
+			return silentStream
+		}
+		return 0
+	})
+	tab := openTab(t)
+	visit(t, tab, proxy.URL+"/", listShown)
+	shown := time.Now()
+	until(t, tab, "document.querySelector('#live').dataset.state === 'lost'")
+	if after := time.Since(shown); after > 30*time.Second {
+		t.Errorf("the page took %s to notice that the server is silent, want at most 30 s", after)
+	}
 }
 
 func TestWorkloadList_KeyboardOnly(t *testing.T) {

@@ -112,10 +112,18 @@ func until(t *testing.T, tab *Tab, condition string) {
 	}
 }
 
-// click clicks at the position of an element, as a user does.
+// click clicks at the position of an element, as a user does. It waits until the element has stayed at a place for two
+// frames, because the click would miss one that moves.
 func click(t *testing.T, tab *Tab, css string) {
 	t.Helper()
-	until(t, tab, "document.querySelector("+quote(css)+")")
+	until(t, tab, `await (async () => {
+		const frame = () => new Promise((resolve) => requestAnimationFrame(resolve));
+		const place = () => JSON.stringify(document.querySelector(`+quote(css)+`).getBoundingClientRect());
+		const before = place();
+		await frame();
+		await frame();
+		return place() === before;
+	})()`)
 	if err := tab.Do(chromedp.Click(chromedp.CSS(css))); err != nil {
 		t.Fatalf("click %s: %v", css, err)
 	}

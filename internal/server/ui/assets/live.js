@@ -6,7 +6,7 @@
 import { request } from './api.js';
 
 const PATH = '/v0/workloads/watch';
-const SILENCE_TIMEOUT = 45_000; // the server pings: a connection that is silent for longer is dead, in milliseconds
+const SILENCE_TIMEOUT = 15_000; // the server pings every 5 s: a connection that is silent for longer is dead, in milliseconds
 const HIDDEN_TIMEOUT = 60_000; // a page that is hidden for longer closes the connection
 const MAX_DELAY = 15_000; // between attempts to connect
 
