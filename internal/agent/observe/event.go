@@ -3,6 +3,7 @@ package observe
 import (
 	"cmp"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -121,7 +122,30 @@ func (e Event) OrderingKey() OrderingKey { return OrderingKey(e.Key()) }
 
 // Version changes with each repeat, and with the attribution.
 func (e Event) Version() string {
-	return fmt.Sprintf("%s/%s/%d", e.ResourceVersion, instanceKey(e.Workload), e.ResourceID)
+	return EventVersion{e.ResourceVersion, e.Workload, e.ResourceID}.String()
+}
+
+// EventVersion has the parts of the version of an [Event].
+type EventVersion struct {
+	ResourceVersion string
+	Workload        target.Instance
+	ResourceID      int64
+}
+
+func (v EventVersion) String() string {
+	return fmt.Sprintf("%s/%s/%d", v.ResourceVersion, instanceKey(v.Workload), v.ResourceID)
+}
+
+// ParseEventVersion is the reverse of [EventVersion.String]. It returns false for another text.
+func ParseEventVersion(text string) (v EventVersion, ok bool) {
+	parts := strings.Split(text, "/")
+	if len(parts) != 4 {
+		return v, false
+	}
+	id, err := strconv.ParseInt(parts[2], 10, 64)
+	resource, resourceErr := strconv.ParseInt(parts[3], 10, 64)
+	v = EventVersion{parts[0], target.Instance{Type: target.Type(parts[1]), ID: id}, resource}
+	return v, err == nil && resourceErr == nil && v.String() == text
 }
 
 // Instance returns the workload.

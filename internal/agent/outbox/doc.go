@@ -14,6 +14,7 @@
 // take.go, settle.go and deadletter.go, those for resync in state.go.
 //
 //   - entry.go: a key, its group and its subject, and the index of them.
+//   - archive.go: [archive] has the Events that the control plane accepted, in little memory.
 //   - protocol.go: [Protocol] decides whether a report is sent, and under which version.
 //   - queue.go: groups that have something to send, by class. Classes take turns: state, fresh Events, the backlog, and
 //     reports in quarantine. One report in quarantine is in flight at a time.

@@ -116,6 +116,7 @@ func (g *group) goesAlone() bool {
 // index has all entries and groups.
 type index struct {
 	entries map[observe.Key]*entry
+	archive archive
 	groups  map[observe.OrderingKey]*group
 	// subjects has, by subject, the entries whose subject is not their group.
 	subjects map[observe.Subject][]*entry
@@ -123,7 +124,7 @@ type index struct {
 
 func newIndex() index {
 	return index{
-		entries: map[observe.Key]*entry{}, groups: map[observe.OrderingKey]*group{}, subjects: map[observe.Subject][]*entry{},
+		entries: map[observe.Key]*entry{}, archive: archive{}, groups: map[observe.OrderingKey]*group{}, subjects: map[observe.Subject][]*entry{},
 	}
 }
 
@@ -167,11 +168,34 @@ func (x *index) unlinkSubject(e *entry) {
 // hasOwnSubject reports whether the subject of an entry is not its group.
 func (e *entry) hasOwnSubject() bool { return e.subject != observe.Subject(e.group.name) }
 
-// get returns the entry of a key, a new one if there is none.
+// knows reports whether there is an entry of a key, or an archived Event.
+func (x *index) knows(key observe.Key) bool {
+	_, archived := x.archive.get(key)
+	return archived || x.entries[key] != nil
+}
+
+// find returns the entry of a key, also if the Event is archived; nil if there is none. The caller passes the entry to gc when it is
+// done.
+func (x *index) find(key observe.Key) *entry {
+	if x.knows(key) {
+		return x.get(key, observe.OrderingKey(key))
+	}
+	return nil
+}
+
+// get returns the entry of a key, a new one if there is none. An archived Event becomes an entry again.
 func (x *index) get(key observe.Key, name observe.OrderingKey) *entry {
 	if e := x.entries[key]; e != nil {
 		return e
 	}
+	e := x.add(key, name)
+	if ev, ok := x.archive.take(key); ok {
+		e.delivered, e.restored = ev.delivered(), ev.restored
+	}
+	return e
+}
+
+func (x *index) add(key observe.Key, name observe.OrderingKey) *entry {
 	g := x.groups[name]
 	if g == nil {
 		g = &group{name: name}

@@ -136,14 +136,25 @@ func (o *Outbox) entryOf(r observe.Report) *entry {
 func (o *Outbox) ForgetExcept(subject observe.Subject, keep ...observe.Key) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	if key := observe.Key(subject); !slices.Contains(keep, key) {
+		o.forgetArchived(key)
+	}
 	for _, e := range o.about(subject) {
 		if slices.Contains(keep, e.key) {
 			continue
 		}
+		e.forgets = true
 		if !e.mustDeliver() || e.dead != nil && isDeletion(e.dead.report) {
 			o.cancel(e)
 		}
-		o.forget(e)
+		o.gc(e)
+	}
+}
+
+// forgetArchived forgets an archived Event.
+func (o *Outbox) forgetArchived(key observe.Key) {
+	if _, ok := o.archive.take(key); ok {
+		o.persistence.deleteReceipt(key)
 	}
 }
 
@@ -193,6 +204,9 @@ func (o *Outbox) ForgetRestoredEvents() {
 			o.forget(e)
 		}
 	}
+	for _, key := range o.archive.restored() {
+		o.forgetArchived(key)
+	}
 }
 
 // forget drops all that is known of a key, once the key is idle and has no dead letter. A later Offer cancels this.
@@ -205,14 +219,14 @@ func (o *Outbox) forget(e *entry) {
 func (o *Outbox) Knows(key observe.Key) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return o.entries[key] != nil
+	return o.knows(key)
 }
 
 // Events returns the UIDs of the cluster's Events that the outbox knows. A UID may come more than once.
 func (o *Outbox) Events() []types.UID {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	var out []types.UID
+	out := o.archive.uids()
 	for key, e := range o.entries {
 		if uid, ok := e.subject.EventUID(); ok && !o.dropped.has(key) {
 			out = append(out, uid)
@@ -337,11 +351,16 @@ func (o *Outbox) makeEvictable(e *entry, ev observe.Event) {
 	}
 }
 
-// gc drops an entry that is idle and to be forgotten.
+// gc drops an entry that is idle and to be forgotten, or archives it. The caller does not use the entry afterwards.
 func (o *Outbox) gc(e *entry) {
-	if e.isIdle() && e.forgets && e.dead == nil && o.remove(e) {
+	switch {
+	case !e.isIdle() || e.dead != nil || o.entries[e.key] != e:
+	case e.forgets:
+		o.remove(e)
 		o.removeOperation(e)
 		o.persistence.deleteReceipt(e.key)
+	case !o.dropped.has(e.key) && o.archive.add(e):
+		o.remove(e)
 	}
 }
 

@@ -232,13 +232,14 @@ func timeOf(r observe.Report) time.Time {
 // restore takes back the records of an earlier process. A pending report may have been sent: whether it was accepted is
 // not known.
 func (o *Outbox) restore(r loadedRecords) {
+	for key, dropped := range r.dropped {
+		o.dropped.restore(key, dropped)
+	}
 	for key, record := range r.receipts {
 		e := o.get(key, record.OrderingKey)
 		o.setSubject(e, record.Subject)
 		e.delivered, e.restored = record.delivered(), true
-	}
-	for key, dropped := range r.dropped {
-		o.dropped.restore(key, dropped)
+		o.gc(e)
 	}
 	for key, record := range r.dead {
 		e := o.get(key, record.OrderingKey)

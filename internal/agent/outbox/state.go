@@ -30,10 +30,11 @@ type KeyState struct {
 func (o *Outbox) State(r observe.Report) KeyState {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	e := o.entries[r.Key()]
+	e := o.find(r.Key())
 	if e == nil {
 		return KeyState{}
 	}
+	defer o.gc(e)
 	s := KeyState{Version: e.version, Receipt: e.receipt, Current: e.ended(o.protocol.version(r))}
 	switch {
 	case !e.isIdle():
@@ -51,8 +52,12 @@ func (o *Outbox) State(r observe.Report) KeyState {
 func (o *Outbox) Resend(r observe.Report, receipt Receipt) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	e := o.entries[r.Key()]
-	if o.closed || e == nil || !e.isIdle() || e.dead != nil || e.outcome != answered || !e.ended(o.protocol.version(r)) {
+	e := o.find(r.Key())
+	if e == nil {
+		return false
+	}
+	defer o.gc(e)
+	if o.closed || !e.isIdle() || e.dead != nil || e.outcome != answered || !e.ended(o.protocol.version(r)) {
 		return false
 	}
 	e.outcome, e.receipt = unanswered, receipt

@@ -98,8 +98,9 @@ func (o *Outbox) Seed(id target.Instance, known []Known, missed []observe.Operat
 			continue
 		}
 		o.dropOutdated(k)
-		if e := o.entries[k.Key]; e != nil {
+		if e := o.find(k.Key); e != nil {
 			o.learn(e, k)
+			o.gc(e)
 		} else {
 			a.sync.keep(k)
 		}
@@ -152,7 +153,6 @@ func (o *Outbox) learn(e *entry, k Known) {
 	if e.outcome != unanswered {
 		o.persistence.saveReceipt(e)
 	}
-	o.gc(e)
 }
 
 // putBefore queues a deletion before everything else in its group.

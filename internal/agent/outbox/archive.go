@@ -1,0 +1,114 @@
+package outbox
+
+import (
+	"strconv"
+	"unique"
+
+	"github.com/google/uuid"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/threeport/threeport-agent/internal/agent/observe"
+	"github.com/threeport/threeport-agent/internal/agent/target"
+)
+
+// archive has the Events whose newest report the control plane accepted. A cluster has several of them per object. One takes about
+// 90 bytes here and 700 as an [entry] with its group. An Event that is to be reported again becomes an entry. Events with a row of
+// their own, synthetic ones, and those of which something is pending or rejected stay entries. A nil archive takes none.
+type archive map[uuid.UUID]archivedEvent
+
+// archivedEvent has the fields of an entry's delivered part. The receipt's instance is that of the version.
+type archivedEvent struct {
+	rowID           int64
+	resourceVersion uint64
+	resourceID      int64
+	workload        unique.Handle[target.Instance]
+	own             bool // the receipt has the instance
+	modified        bool
+	restored        bool
+}
+
+// add archives an idle entry of an Event, and returns false if it has to stay an entry.
+func (a archive) add(e *entry) bool {
+	id, ok := archiveID(e.key)
+	if a == nil || !ok || e.hasOwnSubject() || e.outcome != answered || !e.receipt.Accepted || e.retry != (retryState{}) {
+		return false
+	}
+	v, ok := observe.ParseEventVersion(e.version)
+	if !ok {
+		return false
+	}
+	resourceVersion, err := strconv.ParseUint(v.ResourceVersion, 10, 64)
+	own := e.receipt.Instance != (target.Instance{})
+	if err != nil || own && e.receipt.Instance != v.Workload {
+		return false
+	}
+	a[id] = archivedEvent{
+		rowID: e.receipt.RowID, resourceVersion: resourceVersion, resourceID: v.ResourceID,
+		workload: unique.Make(v.Workload), own: own, modified: e.modified, restored: e.restored,
+	}
+	return true
+}
+
+// archiveID returns the place of a key; false if it is not that of an Event with a UID as the API server makes them.
+func archiveID(key observe.Key) (uuid.UUID, bool) {
+	uid, ok := key.EventUID()
+	if !ok || len(uid) != len(uuid.UUID{}.String()) {
+		return uuid.UUID{}, false
+	}
+	id, err := uuid.Parse(string(uid))
+	return id, err == nil && id.String() == string(uid)
+}
+
+// get returns an archived Event.
+func (a archive) get(key observe.Key) (archivedEvent, bool) {
+	if id, ok := archiveID(key); ok {
+		event, ok := a[id]
+		return event, ok
+	}
+	return archivedEvent{}, false
+}
+
+// take removes an Event.
+func (a archive) take(key observe.Key) (archivedEvent, bool) {
+	event, ok := a.get(key)
+	if ok {
+		id, _ := archiveID(key)
+		delete(a, id)
+	}
+	return event, ok
+}
+
+// restored returns the keys of the Events of an earlier process that this process has not offered.
+func (a archive) restored() (out []observe.Key) {
+	for id, ev := range a {
+		if ev.restored {
+			out = append(out, observe.EventKey(types.UID(id.String())))
+		}
+	}
+	return out
+}
+
+// uids returns the UIDs of all Events.
+func (a archive) uids() []types.UID {
+	out := make([]types.UID, 0, len(a))
+	for id := range a {
+		out = append(out, types.UID(id.String()))
+	}
+	return out
+}
+
+// delivered returns what was known of the entry at the control plane.
+func (ev archivedEvent) delivered() delivered {
+	d := delivered{receipt: Receipt{Accepted: true, RowID: ev.rowID}, modified: ev.modified}
+	if ev.own {
+		d.receipt.Instance = ev.workload.Value()
+	}
+	d.end(ev.version().String(), answered)
+	return d
+}
+
+func (ev archivedEvent) version() observe.EventVersion {
+	return observe.EventVersion{
+		ResourceVersion: strconv.FormatUint(ev.resourceVersion, 10), Workload: ev.workload.Value(), ResourceID: ev.resourceID,
+	}
+}
