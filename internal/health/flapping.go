@@ -21,9 +21,14 @@ const (
 	flappingKept = 20
 )
 
+// ReasonFlapping is the reason of a status that changes back and forth and is no fault at present.
+const ReasonFlapping = "Flapping"
+
 // Flapping damps a status that comes and goes, such as that of a crash loop after each restart. Four changes within ten
 // minutes make the status Unhealthy, or Down if the object did not work at any time, until nothing has changed for five
-// minutes. The reason is that of the worst verdict. The message begins with the present if the worst verdict is over.
+// minutes. While the worst verdict is over, the message begins with the present and names the worst verdict as the one before. The
+// reason is then that of the present fault, or [ReasonFlapping] without one. A crash loop keeps its reason, because its pauses are
+// part of it.
 //
 // A change counts if it is to or from Unhealthy or Down. Changes between Healthy and Reconciling do not count, so
 // rollouts and autoscalers do not flap. Unknown is skipped: the status after it is compared with that before it.
@@ -86,12 +91,16 @@ func (f *Flapping) Damp(v Verdict, now time.Time) (damped Verdict, until time.Ti
 	if len(recent) == flappingKept {
 		count = "at least " + count
 	}
+	if !slices.Contains(crashLoop, worst.Reason) {
+		damped.Reason = ReasonFlapping
+	}
 	switch {
 	case worst.Status == v.Status:
+		damped.Reason = v.Reason
 		damped.Message = strings.Join(nonEmpty(v.Message, count), ", ")
 		return damped, f.calmAt()
 	case v.Status == damped.Status:
-		damped.Message = v.Message
+		damped.Reason, damped.Message = v.Reason, v.Message
 	default:
 		damped.Message = string(v.Status) + " now" + colon(v.Message)
 		count += fmt.Sprintf(": %s until %d min pass without one", damped.Status, int(flappingCalm.Minutes()))

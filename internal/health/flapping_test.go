@@ -186,3 +186,26 @@ func TestFlapping_LongHistory_BoundedMemory(t *testing.T) {
 		t.Errorf("the message is %q, want %q", got.Message, want)
 	}
 }
+
+func TestFlapping_Damp_Reason(t *testing.T) {
+	for _, c := range []struct{ reason, fault, now, want string }{
+		{"the fault is over", "Absent", "", ReasonFlapping},
+		{"the fault is there", "Absent", "Absent", "Absent"},
+		{"a crash loop pauses", "CrashLoopBackOff", "", "CrashLoopBackOff"},
+	} {
+		f, at := &Flapping{}, epoch
+		healthy, down := Verdict{Status: Healthy}, Verdict{Status: Down, Reason: c.fault}
+		for i := range 6 {
+			at = at.Add(time.Minute)
+			f.Note([]Verdict{healthy, down}[i%2], at)
+		}
+		now := healthy
+		if c.now != "" {
+			now = down
+		}
+		f.Note(now, at.Add(time.Minute))
+		if got, _ := f.Damp(now, at.Add(time.Minute)); got.Reason != c.want || got.Status != Unhealthy {
+			t.Errorf("%s: the verdict is %s for %s, want %s for %s", c.reason, got.Status, got.Reason, Unhealthy, c.want)
+		}
+	}
+}

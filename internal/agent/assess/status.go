@@ -18,23 +18,26 @@ type lastStatus struct {
 	changedAt       time.Time // when a status with another word was last due
 }
 
-// Status returns the status of an instance: the worst verdict on the workloads that declare parts of it. It returns false
-// while the verdict on one of them is not known.
+// Status returns the status of an instance: the worst verdict on the workloads that declare parts of it. With several workloads, the
+// cause also names the worst of the others. It returns false while the verdict on one of them is not known.
 func (a *Assessor) Status(instance target.Instance) (observe.Status, bool) {
 	out := observe.Status{Workload: instance}
 	workloads := a.targets.WorkloadsOf(instance)
-	verdicts := make([]health.Verdict, len(workloads))
+	verdicts := make([]health.ResourceVerdict, len(workloads))
 	for i, workload := range workloads {
 		v, ok := a.Verdict(workload.Name)
 		if !ok {
 			return out, false
 		}
-		verdicts[i] = v
+		verdicts[i] = health.ResourceVerdict{ObjectRef: health.ObjectRef{Kind: "ThreeportWorkload", Name: workload.Name}, Verdict: v}
 	}
 	if len(workloads) == 0 {
 		return out, false
 	}
-	worst := health.Worst(verdicts...)
+	worst := health.Worst(verdicts[0].Verdict)
+	if len(verdicts) > 1 {
+		worst = health.Workload(verdicts)
+	}
 	out.Status, out.Reason, out.Cause = string(worst.Status), worst.Reason, worst.Message
 	out.Since = a.since(out, workloads)
 	return out, true

@@ -63,3 +63,17 @@ func TestAssessor_Verdict_LeavesOutForbiddenSecrets(t *testing.T) {
 		}
 	}
 }
+
+// The status of an instance that several workloads declare names the others.
+func TestAssessor_Status_NamesOtherWorkload(t *testing.T) {
+	targets, instance := target.NewRegistry(), target.Instance{Type: target.WorkloadInstance, ID: 1}
+	a := New(Config{Now: time.Now}, targets, stateCluster{"ConfigMap": target.Absent}, noTransitions{}, NewMetrics(prometheus.NewRegistry()), logr.Discard())
+	for _, name := range []string{"one", "two"} {
+		ref := target.Ref{Kind: "ConfigMap", Namespace: "ns", Name: name}
+		targets.Track(target.Workload{Name: name, Instance: instance, Resources: []target.Resource{{Ref: ref, Version: "v1"}}})
+	}
+	const want = "ConfigMap ns/one does not exist; ThreeportWorkload two is not Healthy"
+	if got, ok := a.Status(instance); !ok || got.Status != "Down" || got.Cause != want {
+		t.Errorf("the status is %s for %q, %t, want Down for %q", got.Status, got.Cause, ok, want)
+	}
+}

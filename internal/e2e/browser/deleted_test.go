@@ -29,7 +29,7 @@ func TestWorkloadPage_DeletedListedObject_IsShownOnce(t *testing.T) {
 	deletion := Operation{Version: 2, OperationReport: threeport.OperationReport{Object: settings, Operation: "DELETED"}}
 	f.send(deletion.report(instance))
 	visit(t, tab, f.url+pathOf(instance)+"?object="+settings.UID, workloadShown)
-	until(t, tab, "document.querySelector('.version').innerText.startsWith('Deleted ') && "+lines+".includes('name: settings')")
+	until(t, tab, "document.querySelector('.version').innerText.startsWith('Deletion reported ') && "+lines+".includes('name: settings')")
 	until(t, tab, nodes+".length === 1 && /deleted \\d\\d:\\d\\d:\\d\\d$/.test("+panel+")")
 	expectAccessible(t, tab)
 

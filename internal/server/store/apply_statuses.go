@@ -51,13 +51,14 @@ func (a *applyTx) statusChange(w *workloadState, i *item) statusUpdate {
 	v := statusUpdate{workloadState: w, StatusReport: i.Status, changed: w.reported != i.Status.Status}
 	status, rank := displayedStatus(i.Status.Status)
 	v.status, v.rank = status, int64(rank)
+	sinceBefore := w.since
 	switch {
 	case i.Status.Since != nil:
 		w.since = i.Status.Since.UnixMicro()
 	case v.changed || w.since == 0:
 		w.since = a.now
 	}
-	w.causeSince = a.causeSince(v)
+	w.causeSince = a.causeSince(v, sinceBefore)
 	if d := w.causeSince - w.since; w.causeSince != 0 && max(d, -d) <= oneMoment.Microseconds() {
 		w.causeSince = w.since
 	}
@@ -70,11 +71,14 @@ func (a *applyTx) statusChange(w *workloadState, i *item) statusUpdate {
 const oneMoment = 5 * time.Second
 
 // causeSince is when the cause became what it is: together with the status, or now. Only the reason identifies a cause, because
-// the text of the same cause has counts and messages that change.
-func (a *applyTx) causeSince(v statusUpdate) int64 {
+// the text of the same cause has counts and messages that change. If the agent corrects the start of a status to an earlier time,
+// the cause that began with it has that time too.
+func (a *applyTx) causeSince(v statusUpdate, sinceBefore int64) int64 {
 	switch {
 	case v.Reason == "":
 		return 0
+	case isSameCause(v.Reason, v.reason) && !v.changed && v.causeSince == sinceBefore && v.since < sinceBefore:
+		return v.since
 	case isSameCause(v.Reason, v.reason):
 		return v.causeSince
 	case v.changed:

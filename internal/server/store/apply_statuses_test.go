@@ -123,6 +123,10 @@ func TestApplyStatuses_CauseSince(t *testing.T) {
 		if got := report("Unhealthy", "CrashLoopBackOff", "1 pod CrashLoopBackOff"); !got.Equal(start) {
 			t.Errorf("a reason that came back holds since %v, want the time of the status: %v", got, start)
 		}
+		start = start.Add(-10 * time.Minute)
+		if got := report("Unhealthy", "CrashLoopBackOff", "1 pod CrashLoopBackOff"); !got.Equal(start) {
+			t.Errorf("the cause of a status with a corrected start holds since %v, want %v", got, start)
+		}
 		if _, err := s.Update(t.Context(), resource(t, workload), int64(w.workload.ID), []any{nil, "Down", nil}); err != nil {
 			t.Fatal(err)
 		}

@@ -160,7 +160,7 @@ function changes({ previous, current, changedAt }) {
 
 // versionText says when the spec changed, which is unknown if an earlier release received the change.
 function versionText({ operation, at, changedAt, previousAt }) {
-  if (operation === 'DELETED') return ['Deleted ', stamp(at), ' · Last definition'];
+  if (operation === 'DELETED') return ['Deletion reported ', stamp(at), ' · Last definition'];
   const changed = previousAt && ['Spec changed ', changedAt ? stamp(changedAt) : ['after ', stamp(previousAt)], ' · '];
   return [changed, 'Definition of ', stamp(at)];
 }

@@ -75,7 +75,7 @@ const SAME = 60_000; // times that differ by less are one begin, in milliseconds
 // that is another time.
 function begins({ status, since, causeSince }, began) {
   if (!since) return ['unknown'];
-  const cause = known(status) === 'Healthy' ? since : causeSince ?? since;
+  const cause = causeSince ?? since;
   const start = began || since;
   if (Math.abs(Date.parse(cause) - Date.parse(start)) < SAME) return [stamp(start)];
   return [stamp(cause), ` (${began ? 'not Healthy' : known(status)} since `, stamp(start), ')'];

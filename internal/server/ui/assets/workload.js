@@ -20,6 +20,9 @@ import { Timeline } from './timeline.js';
 import { Tree } from './tree.js';
 import { verdict } from './verdict.js';
 
+/** isCurrent is true while the page gets changes: its connection is open, or has just been requested. */
+const isCurrent = ({ state }) => state === 'live' || state === 'connecting';
+
 const EVENT_INTERVAL = 5000; // between polls for new Events, which the watch does not send, in milliseconds
 
 /** WorkloadPage is the view at /workloads/{type}/{id}. */
@@ -88,13 +91,17 @@ export class WorkloadPage {
       if (keyOf(detail) === keyOf(shown)) this.#load();
     }, { signal });
     this.#live.addEventListener('reset', () => this.#load(), { signal });
-    this.#live.addEventListener('state', () => { if (shown.detail && !shown.failed) this.#drawObjects(); }, { signal });
+    this.#live.addEventListener('state', () => { if (shown.detail && !shown.failed) { this.#setTitle(); this.#drawObjects(); } }, { signal });
     this.#live.addEventListener('open', () => { retryNow(); this.#load(); }, { signal });
     zoneSwitch.addEventListener('change', () => this.#redraw(), { signal });
     const polling = setInterval(() => {
       if (!document.hidden && shown.detail && this.#live.state === 'live') shown.events.refresh();
     }, EVENT_INTERVAL);
-    const ticking = setInterval(() => { tick(shown.main); shown.timeline?.tick(); }, 1000);
+    const ticking = setInterval(() => {
+      if (!isCurrent(this.#live)) return; // a duration that grows would say that the status still holds
+      tick(shown.main);
+      shown.timeline?.tick();
+    }, 1000);
     signal.addEventListener('abort', () => { clearInterval(polling); clearInterval(ticking); });
   }
 
@@ -122,6 +129,12 @@ export class WorkloadPage {
     this.#load();
   }
 
+  // The title is all that a tab in the background shows.
+  #setTitle() {
+    const { name, status } = this.#shown.detail.workload;
+    document.title = plain(isCurrent(this.#live) ? `${known(status)}: ${name}` : `Not connected: ${name}, was ${known(status)}`);
+  }
+
   #take(detail) {
     const shown = this.#shown;
     const before = shown.detail?.workload.status;
@@ -131,7 +144,7 @@ export class WorkloadPage {
     shown.at = new Date().toISOString();
     if (first) this.#build();
     shown.note.hidden = true;
-    document.title = plain(`${known(detail.workload.status)}: ${detail.workload.name}`);
+    this.#setTitle();
     patch(document.getElementById('crumbs'), h('a', { href: listAddress() }, 'Workloads'), h('span', { 'aria-hidden': 'true' }, '/'), h('span', { 'aria-current': 'page', title: plain(detail.workload.name) }, isolated(detail.workload.name)));
     this.#drawVerdict();
     if (before && before !== detail.workload.status) announce(`The workload is ${known(detail.workload.status)}`);
