@@ -44,6 +44,15 @@ func Object(kind schema.GroupKind, obj runtime.Object, ctx Context) Assessment {
 		a = assessMetadata(kind, subject, o, ctx)
 	}
 	a.Subject = subject
+	return a.withEncodableSince()
+}
+
+// withEncodableSince leaves out a start outside of the years that RFC 3339 can write, because nothing could encode it. The API
+// server accepts the last second of 9999 west of Greenwich, which is in the year 10000 in UTC.
+func (a Assessment) withEncodableSince() Assessment {
+	if year := a.Since.UTC().Year(); year < 1 || year > 9999 {
+		a.Since = time.Time{}
+	}
 	return a
 }
 

@@ -113,8 +113,8 @@ func TestRules_Apply_BuiltInRules(t *testing.T) {
 		},
 		{
 			"entries of a ConfigMap, by their names",
-			`{"apiVersion":"v1","kind":"ConfigMap","data":{"DATABASE_URL":"hush","JWT_SECRET":"hush","SECRET_KEY_BASE":"hush","db_dsn":"hush","DB_PASSWORD_1":"hush",".dockerconfigjson":"hush","LEVEL":"info","PWD":"/srv"}}`,
-			`{"apiVersion":"v1","data":{".dockerconfigjson":` + r + `,"DATABASE_URL":` + r + `,"DB_PASSWORD_1":` + r + `,"JWT_SECRET":` + r + `,"LEVEL":"info","PWD":"/srv","SECRET_KEY_BASE":` + r + `,"db_dsn":` + r + `},"kind":"ConfigMap"}`,
+			`{"apiVersion":"v1","kind":"ConfigMap","binaryData":{"db_password.txt":"aHVzaA==","logo.png":"iVBO"},"data":{"DATABASE_URL":"hush","JWT_SECRET":"hush","SECRET_KEY_BASE":"hush","db_dsn":"hush","DB_PASSWORD_1":"hush",".dockerconfigjson":"hush","LEVEL":"info","PWD":"/srv"}}`,
+			`{"apiVersion":"v1","binaryData":{"db_password.txt":` + r + `,"logo.png":"iVBO"},"data":{".dockerconfigjson":` + r + `,"DATABASE_URL":` + r + `,"DB_PASSWORD_1":` + r + `,"JWT_SECRET":` + r + `,"LEVEL":"info","PWD":"/srv","SECRET_KEY_BASE":` + r + `,"db_dsn":` + r + `},"kind":"ConfigMap"}`,
 		},
 		{
 			"environment variables of databases and brokers, and headers of a probe",

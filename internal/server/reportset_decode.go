@@ -76,6 +76,9 @@ func (d *setDecoder) asProblem(err error) error {
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		return problem(http.StatusBadRequest, "the body ends before its JSON does")
 	}
+	if _, ok := errors.AsType[*json.UnmarshalTypeError](err); ok { // it quotes the number
+		return problem(http.StatusBadRequest, "the body has a number where none can be, beyond the range of JSON numbers")
+	}
 	return err
 }
 

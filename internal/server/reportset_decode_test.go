@@ -66,6 +66,8 @@ func TestDecodeReportSet_InvalidSet_IsRefused(t *testing.T) {
 
 		{reason: "more behind it", body: reportOf("") + `{}`, code: http.StatusBadRequest},
 		{reason: "no JSON behind it", body: reportOf("") + `x`, code: http.StatusBadRequest},
+		{reason: "a number beyond the range, for an object", body: `1e999`, code: http.StatusBadRequest},
+		{reason: "a number beyond the range, for a list", body: `{` + someAgent + `,"reports":1e999}`, code: http.StatusBadRequest},
 		{reason: "not an object", body: `[]`, code: http.StatusUnprocessableEntity, at: "body"},
 		{reason: "null", body: `null`, code: http.StatusUnprocessableEntity, at: "body"},
 		{reason: "no agent", body: `{"reports":[]}`, code: http.StatusUnprocessableEntity, at: "body.agent"},

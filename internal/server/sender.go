@@ -25,7 +25,7 @@ func senderOf(req *http.Request) sender {
 	if principal.ClusterUID != "" {
 		return sender{"cluster:" + principal.ClusterUID, role}
 	}
-	return sender{principal.String() + " at " + networkOf(req.RemoteAddr), role}
+	return sender{string(principal.Credential) + ":" + principal.LimitKey() + " at " + networkOf(req.RemoteAddr), role}
 }
 
 // networkOf is the network of an address with a port that counts as one address for limits.

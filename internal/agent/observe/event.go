@@ -96,12 +96,17 @@ func countOf(ev *corev1.Event) int64 {
 // firstTime returns when an Event happened first.
 func firstTime(ev *corev1.Event) time.Time {
 	for _, t := range []time.Time{ev.FirstTimestamp.Time, ev.EventTime.Time, ev.CreationTimestamp.Time} {
-		if !t.IsZero() {
+		if isKnown(t) {
 			return t.UTC()
 		}
 	}
 	return time.Time{}
 }
+
+// isKnown reports whether a time of an object is one. The epoch stands for a container that never started. Anybody may write an Event
+// whose time is in the year 10000 in UTC, such as the last second of 9999 west of Greenwich. JSON and the control plane have no
+// such time.
+func isKnown(t time.Time) bool { return t.Unix() > 0 && t.UTC().Year() <= 9999 }
 
 const eventPrefix = "event/"
 
@@ -187,13 +192,13 @@ func IsAbout(ev *corev1.Event, known target.Identity) bool {
 // EventTime returns when an Event happened last. Events of events.k8s.io/v1 have no lastTimestamp; their repeats are in a
 // series.
 func EventTime(ev *corev1.Event) time.Time {
-	if ev.Series != nil && !ev.Series.LastObservedTime.IsZero() {
+	if ev.Series != nil && isKnown(ev.Series.LastObservedTime.Time) {
 		return ev.Series.LastObservedTime.UTC()
 	}
 	for _, t := range []time.Time{
 		ev.LastTimestamp.Time, ev.EventTime.Time, ev.FirstTimestamp.Time, ev.CreationTimestamp.Time,
 	} {
-		if !t.IsZero() {
+		if isKnown(t) {
 			return t.UTC()
 		}
 	}

@@ -1,6 +1,7 @@
 package observe
 
 import (
+	"encoding/json"
 	"testing"
 	"time"
 
@@ -200,6 +201,25 @@ func TestIsAbout(t *testing.T) {
 		ev.Namespace = tt.namespace
 		if got := IsAbout(ev, tt.known); got != tt.want {
 			t.Errorf("%s: IsAbout is %t, want %t", tt.reason, got, tt.want)
+		}
+	}
+}
+
+// Anybody may write such times.
+func TestNewEvent_TimesBeyondJSON_AreLeftOut(t *testing.T) {
+	created := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	west, east := time.FixedZone("", -23*3600-59*60), time.FixedZone("", 23*3600+59*60)
+	for _, at := range []time.Time{
+		time.Date(9999, 12, 31, 23, 59, 59, 0, west), time.Date(0, 1, 1, 0, 0, 0, 0, east), time.Date(-1, 1, 1, 0, 0, 0, 0, time.UTC),
+	} {
+		ev := &corev1.Event{
+			ObjectMeta:     metav1.ObjectMeta{CreationTimestamp: metav1.NewTime(created)},
+			FirstTimestamp: metav1.NewTime(at), LastTimestamp: metav1.NewTime(at), EventTime: metav1.NewMicroTime(at),
+			Series: &corev1.EventSeries{LastObservedTime: metav1.NewMicroTime(at)},
+		}
+		got := NewEvent(ev, target.Attribution{})
+		if _, err := json.Marshal(got); err != nil || !got.Time.Equal(created) || !got.FirstTime.Equal(created) {
+			t.Errorf("with %s, the times are %s and %s (%v), want those of the creation", at, got.Time, got.FirstTime, err)
 		}
 	}
 }

@@ -93,7 +93,7 @@ func lastExit(c *corev1.ContainerStatus) ContainerExit {
 		return ContainerExit{}
 	}
 	exit := ContainerExit{Known: true, Code: last.ExitCode, Reason: last.Reason}
-	if at := last.FinishedAt.Time; at.Unix() > 0 { // the epoch stands for a container that never started
+	if at := last.FinishedAt.Time; isKnown(at) {
 		exit.At = at.UTC()
 	}
 	return exit

@@ -91,7 +91,7 @@ func terminatedAt(pod *corev1.Pod, c *corev1.ContainerStatus, t *corev1.Containe
 		times = append(times, pod.Status.StartTime.Time)
 	}
 	for _, at := range append(times, pod.CreationTimestamp.Time) {
-		if at.Unix() > 0 { // the epoch stands for a container that never started
+		if isKnown(at) {
 			return at.UTC()
 		}
 	}

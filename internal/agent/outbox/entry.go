@@ -207,16 +207,12 @@ func (x *index) add(key observe.Key, name observe.OrderingKey) *entry {
 	return e
 }
 
-// remove removes an entry, and its group if it is the last one. It returns false if the entry was removed before.
-func (x *index) remove(e *entry) bool {
-	if x.entries[e.key] != e {
-		return false
-	}
+// remove removes an entry, and its group if it is the last one.
+func (x *index) remove(e *entry) {
 	delete(x.entries, e.key)
 	x.unlinkSubject(e)
 	g := e.group
 	if g.entries = slices.DeleteFunc(g.entries, func(other *entry) bool { return other == e }); len(g.entries) == 0 {
 		delete(x.groups, g.name)
 	}
-	return true
 }

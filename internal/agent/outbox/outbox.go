@@ -351,10 +351,13 @@ func (o *Outbox) makeEvictable(e *entry, ev observe.Event) {
 	}
 }
 
-// gc drops an entry that is idle and to be forgotten, or archives it. The caller does not use the entry afterwards.
+// gc drops an entry that is idle and to be forgotten, or archives it. It does nothing to an entry that was dropped before. The caller
+// changes nothing of the entry afterwards.
 func (o *Outbox) gc(e *entry) {
+	if !e.isIdle() || e.dead != nil || o.entries[e.key] != e {
+		return
+	}
 	switch {
-	case !e.isIdle() || e.dead != nil || o.entries[e.key] != e:
 	case e.forgets:
 		o.remove(e)
 		o.removeOperation(e)

@@ -2,7 +2,6 @@ package outbox
 
 import (
 	"encoding/json"
-	"fmt"
 	"slices"
 	"time"
 
@@ -163,8 +162,9 @@ func (p persistence) put(table string, key observe.Key, record any) {
 		return
 	}
 	value, err := json.Marshal(record)
-	if err != nil { // the records have only types that encode
-		panic(fmt.Sprintf("outbox: encode record of %s: %v", key, err))
+	if err != nil { // a report that cannot be encoded is not sent either: it becomes a dead letter
+		p.store.Delete(table, string(key))
+		return
 	}
 	p.store.Put(table, string(key), value)
 }
@@ -232,7 +232,7 @@ func timeOf(r observe.Report) time.Time {
 // restore takes back the records of an earlier process. A pending report may have been sent: whether it was accepted is
 // not known.
 func (o *Outbox) restore(r loadedRecords) {
-	for key, dropped := range r.dropped {
+	for key, dropped := range r.dropped { // first, because gc asks for them
 		o.dropped.restore(key, dropped)
 	}
 	for key, record := range r.receipts {

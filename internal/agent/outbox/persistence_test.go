@@ -293,3 +293,14 @@ func TestPersistence_WithoutAStoreDoesNothing(t *testing.T) {
 	}
 	p.deletePending("a")
 }
+
+// The Store may be a file that outlives the process: a report that cannot be encoded must not end one process after the other.
+func TestOutbox_ReportThatCannotBeEncoded_IsOffered(t *testing.T) {
+	kept := records{}
+	o := New(Config{}, kept)
+	ev := event("a", "1")
+	ev.Time = time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC)
+	o.Offer(ev)
+	expectRecords(t, kept, 0, 0)
+	take(t, o)
+}

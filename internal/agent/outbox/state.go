@@ -30,11 +30,14 @@ type KeyState struct {
 func (o *Outbox) State(r observe.Report) KeyState {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	e := o.find(r.Key())
+	if ev, ok := o.archive.get(r.Key()); ok {
+		d := ev.delivered()
+		return KeyState{Phase: Settled, Version: d.version, Receipt: d.receipt, Current: d.ended(o.protocol.version(r))}
+	}
+	e := o.entries[r.Key()]
 	if e == nil {
 		return KeyState{}
 	}
-	defer o.gc(e)
 	s := KeyState{Version: e.version, Receipt: e.receipt, Current: e.ended(o.protocol.version(r))}
 	switch {
 	case !e.isIdle():

@@ -146,6 +146,7 @@ func (o *Outbox) learn(e *entry, k Known) {
 			o.recordOperation(e, e.report)
 			o.unqueue(e)
 			o.clearPending(e)
+			e.retry = retryState{}
 		} else {
 			o.correctOperation(e)
 		}

@@ -2,7 +2,6 @@ package reporter
 
 import (
 	"encoding/json"
-	"fmt"
 	"maps"
 	"slices"
 	"sync"
@@ -118,8 +117,8 @@ func (a *attributedObjects) put(r objectRecord) {
 	}
 	r.LookedUp = time.Time{}
 	value, err := json.Marshal(r)
-	if err != nil { // the record has only types that encode
-		panic(fmt.Sprintf("encode record of %s: %v", r.Ref, err))
+	if err != nil {
+		return // the API server sets the times of an object's metadata, so this does not happen
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()

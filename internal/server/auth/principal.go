@@ -45,9 +45,11 @@ const (
 // Principal is the authenticated caller. The zero Principal has no permissions.
 type Principal struct {
 	// Name is the name of a token or the common name of a certificate, for display: it need not be unique. For single
-	// sign-on it is the person's subject, which is permanent, a space, and their name.
+	// sign-on it is the person's subject, a space, and their name.
 	Name string
-	Role Role
+	// Subject identifies a person of single sign-on permanently; empty for other credentials. People may change their name.
+	Subject string
+	Role    Role
 	// ClusterUID is the cluster of an agent; empty for other roles.
 	ClusterUID string
 	// ClusterName is the name of the cluster if the token of an agent fixes it; else empty.
@@ -62,10 +64,13 @@ type Principal struct {
 func (p Principal) String() string { return string(p.Credential) + ":" + p.Name }
 
 // LimitKey identifies the principal for limits. The agents of a cluster share its limits, and so do the credentials of the
-// same name and role.
+// same name and role. A person of single sign-on has the same limits under each name.
 func (p Principal) LimitKey() string {
 	if p.Role == RoleAgent {
 		return "cluster:" + p.ClusterUID
+	}
+	if p.Subject != "" {
+		return string(p.Role) + ":person " + p.Subject
 	}
 	return string(p.Role) + ":" + p.Name
 }

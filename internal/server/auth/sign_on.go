@@ -163,7 +163,7 @@ func personName(person openid.Person) string {
 }
 
 func personPrincipal(subject, name string, role Role) Principal {
-	return Principal{Name: strings.TrimSpace(subject + " " + name), Role: role, Credential: CredentialSignOn}
+	return Principal{Name: strings.TrimSpace(subject + " " + name), Subject: subject, Role: role, Credential: CredentialSignOn}
 }
 
 func signOnNeedsTLS() *Problem {

@@ -46,7 +46,7 @@ func TestSignOn(t *testing.T) {
 	if got := w.do(t, w.plain, http.MethodGet, "/v0/workloads", cookie(opened)); got.code != http.StatusOK {
 		t.Errorf("with the session: the answer is %d, want %d", got.code, http.StatusOK)
 	}
-	want := Principal{Name: subject + " jane@example.com", Role: RoleViewer, Credential: CredentialSignOn}
+	want := Principal{Name: subject + " jane@example.com", Subject: subject, Role: RoleViewer, Credential: CredentialSignOn}
 	if w.principal() != want {
 		t.Errorf("principal %+v, want %+v", w.principal(), want)
 	}
@@ -348,5 +348,14 @@ func TestLoginPage_WithoutSingleSignOn(t *testing.T) {
 	w := start(t, defaultOptions())
 	if got := w.do(t, w.plain, http.MethodGet, "/login", browser); strings.Contains(got.body, "sso") || !strings.Contains(got.body, "autofocus") {
 		t.Errorf("the log-in page is %s, want it without single sign-on", got.body)
+	}
+}
+
+// A person may change their name at the identity provider, and keeps their limits.
+func TestPrincipal_LimitKey_OfPerson(t *testing.T) {
+	before, after := personPrincipal("248289761001", "jane@example.com", RoleViewer), personPrincipal("248289761001", "jane", RoleViewer)
+	token := Principal{Name: "248289761001", Role: RoleViewer, Credential: CredentialToken}
+	if before.LimitKey() != after.LimitKey() || before.LimitKey() == token.LimitKey() {
+		t.Errorf("the keys are %q, %q and for a token %q", before.LimitKey(), after.LimitKey(), token.LimitKey())
 	}
 }
