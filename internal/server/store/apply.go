@@ -10,10 +10,6 @@ import (
 	"github.com/threeport/threeport-agent/internal/threeport"
 )
 
-// reportsPerTx limits the reports that a transaction applies, so that it does not block other writers for long: 250 new Events take
-// about 12 ms.
-const reportsPerTx = 250
-
 // Apply applies a set of reports and returns one answer per report, in the order of the set. The answered changes are
 // durable when Apply returns.
 //
@@ -43,12 +39,9 @@ func (s *Store) ApplyAs(ctx context.Context, set threeport.ReportSet, policy Cla
 	}
 	of := &setSender{Agent: &set.Agent, policy: policy}
 	defer func() { release(of.took) }()
-	items := validItems(set.Reports, answer.Items, time.Now())
-	if len(items) == 0 { // the heartbeat is recorded all the same
-		err = s.applyItems(ctx, of, nil)
-	}
-	for some := range slices.Chunk(items, reportsPerTx) {
-		if err = s.applyItems(ctx, of, some); err != nil {
+	chunks, err := s.chunksOf(ctx, set.Agent.ClusterUID, validItems(set.Reports, answer.Items, time.Now()))
+	for _, items := range chunks { // at least one: the heartbeat is recorded also without items
+		if err = s.applyItems(ctx, of, items); err != nil {
 			break
 		}
 	}

@@ -85,16 +85,16 @@ func (db *database) execBulk(ctx context.Context, tx *sql.Tx, b bulk, row func(s
 }
 
 // readBulk runs a bulk query over few rows outside of a transaction.
-func (db *database) readBulk(ctx context.Context, b bulk, row func(scanner) error) error {
+func (db *database) readBulk(ctx context.Context, pool *readPool, b bulk, row func(scanner) error) error {
 	ctx, cancel := db.reading(ctx)
 	defer cancel()
 	switch {
 	case b.rows == 0:
 		return nil
 	case db.dialect == postgresDialect:
-		return queryRows(ctx, db.read.QueryContext, db.dialect.rebind(b.arrayQuery()), b.arrayArgs(), row)
+		return queryRows(ctx, pool.QueryContext, db.dialect.rebind(b.arrayQuery()), b.arrayArgs(), row)
 	default:
-		return queryRows(ctx, db.read.QueryContext, b.valuesQuery(b.rows), b.valuesArgs(0, b.rows), row)
+		return queryRows(ctx, pool.QueryContext, b.valuesQuery(b.rows), b.valuesArgs(0, b.rows), row)
 	}
 }
 

@@ -103,7 +103,7 @@ func (p *pruner) pruneEventsOf(ctx context.Context, reference string, ids []int6
 }
 
 func (p *pruner) findExcess(ctx context.Context, reference string, ids []int64) (found []excess, err error) {
-	err = p.store.readBulk(ctx, bulk{
+	err = p.store.readBulk(ctx, p.store.read, bulk{
 		excessQuery(reference), []column{integers("id", ids, identity)}, len(ids), []any{p.minEventTime(), p.maxEventTime(), p.keep.EventCount, p.maxEventTime(), p.keep.EventCount, maxLongEvents},
 	}, func(scan scanner) error {
 		var one excess

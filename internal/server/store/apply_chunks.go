@@ -1,0 +1,115 @@
+package store
+
+import (
+	"context"
+	"fmt"
+)
+
+// Bounds of a transaction that applies reports, so that it does not block other writers for long, and of its memory. 250 new Events
+// take about 12 ms. The bytes are those of the reports and of the rows that are stored before: a tree without objects marks all
+// stored ones as gone, and an operation moves the stored definition.
+const (
+	reportsPerTx = 250
+	bytesPerTx   = 8 << 20
+)
+
+// nodeBytes is about what an object of a tree costs: it is read, compared and written.
+const nodeBytes = 512
+
+// chunksOf splits items into those of one transaction each, in their order. An item that exceeds the bounds is alone.
+func (s *Store) chunksOf(ctx context.Context, clusterUID string, items []*item) ([][]*item, error) {
+	stored, err := s.storedCosts(ctx, clusterUID, items)
+	if err != nil {
+		return nil, err
+	}
+	var chunks [][]*item
+	begin, bytes := 0, int64(0)
+	for n, one := range items {
+		cost := one.cost() + stored[n]
+		if n > begin && (n-begin == reportsPerTx || bytes+cost > bytesPerTx) {
+			chunks, begin, bytes = append(chunks, items[begin:n]), n, 0
+		}
+		bytes += cost
+	}
+	return append(chunks, items[begin:]), nil
+}
+
+// cost is what an item itself costs, in bytes.
+func (i *item) cost() int64 {
+	switch {
+	case i.Tree != nil:
+		return nodeBytes * int64(len(i.Tree.Objects))
+	case i.Operation != nil:
+		return int64(len(i.definition))
+	case i.Event != nil:
+		return int64(len(i.Event.Message))
+	}
+	return 0
+}
+
+// storedCosts returns what the stored rows of each item cost, in bytes. Those of a single tree or operation are not read: it
+// cannot be split.
+func (s *Store) storedCosts(ctx context.Context, clusterUID string, items []*item) ([]int64, error) {
+	costs := make([]int64, len(items))
+	var trees, operations []int
+	for n, one := range items {
+		switch {
+		case one.Tree != nil:
+			trees = append(trees, n)
+		case one.Operation != nil:
+			operations = append(operations, n)
+		}
+	}
+	if err := s.treeCosts(ctx, items, trees, costs); err != nil {
+		return nil, fmt.Errorf("count stored objects: %w", err)
+	}
+	if err := s.definitionCosts(ctx, clusterUID, items, operations, costs); err != nil {
+		return nil, fmt.Errorf("measure stored definitions: %w", err)
+	}
+	return costs, nil
+}
+
+// treeCosts sets the costs of the stored trees of items at places. Objects that are gone count too: the primary key is enough then.
+// Objects beyond those of a whole transaction are not counted.
+func (s *Store) treeCosts(ctx context.Context, items []*item, places []int, costs []int64) error {
+	if len(places) < 2 {
+		return nil
+	}
+	return s.readBulk(ctx, s.reserved, bulk{
+		"SELECT x.place, (SELECT COUNT(*) FROM (SELECT 1 FROM objects o WHERE o.type = x.type AND o.id = x.id LIMIT ?) AS found) FROM x",
+		[]column{
+			integers("place", places, func(n int) int64 { return int64(n) }),
+			texts("type", places, func(n int) string { return items[n].instance.kind }),
+			integers("id", places, func(n int) int64 { return items[n].instance.id }),
+		},
+		len(places),
+		[]any{bytesPerTx / nodeBytes},
+	}, func(scan scanner) error {
+		var place, objects int64
+		err := scan(&place, &objects)
+		costs[place] = nodeBytes * objects
+		return err
+	})
+}
+
+// definitionCosts sets the costs of the stored definitions of items at places.
+func (s *Store) definitionCosts(ctx context.Context, clusterUID string, items []*item, places []int, costs []int64) error {
+	if len(places) < 2 {
+		return nil
+	}
+	return s.readBulk(ctx, s.reserved, bulk{
+		"SELECT x.place, COALESCE(octet_length(d.current), 0) + COALESCE(octet_length(d.previous), 0) " +
+			"FROM x CROSS JOIN definitions d WHERE d.clusteruid = ? AND d.uid = x.uid",
+		[]column{
+			integers("place", places, func(n int) int64 { return int64(n) }),
+			texts("uid", places, func(n int) string { return items[n].Operation.Object.UID }),
+		},
+		len(places),
+		[]any{clusterUID},
+	}, func(scan scanner) error {
+		var place, bytes int64
+		err := scan(&place, &bytes)
+		costs[place] = bytes
+		return err
+	})
+}
