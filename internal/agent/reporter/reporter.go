@@ -130,7 +130,9 @@ func (r *Reporter) loop(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 		case <-r.targets.Changed():
-			r.queueAffected(r.targets.Drain())
+			affected := r.targets.Drain()
+			r.queueAffected(affected)
+			pauseAfter(ctx, len(affected))
 		case <-r.queues.unattributed:
 			r.queueUnattributedEvents()
 		case <-r.sink.Reoffer():
@@ -141,6 +143,20 @@ func (r *Reporter) loop(ctx context.Context) {
 			r.prune(now)
 			r.queueUnattributedEvents() // for owners that became known meanwhile
 		}
+	}
+}
+
+// The pause after a number of affected objects were queued. While many objects arrive that own each other, each of them affects many, and
+// they would be queued again with each arrival.
+const (
+	pausePerAffected = 50 * time.Microsecond
+	maxAffectedPause = 200 * time.Millisecond
+)
+
+func pauseAfter(ctx context.Context, affected int) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(min(time.Duration(affected)*pausePerAffected, maxAffectedPause)):
 	}
 }
 

@@ -181,13 +181,13 @@ func (g *graph) uidsOf(ref Ref) []types.UID {
 	return out
 }
 
-// descendants returns an object, if it is known, and its known descendants.
-func (g *graph) descendants(uid types.UID) []Identity {
-	var out []Identity
+// visitDescendants visits an object, if it is known, and its known descendants. It leaves out those below an object for which visit
+// returns false.
+func (g *graph) visitDescendants(uid types.UID, visit func(Identity) (below bool)) {
 	seen := map[types.UID]struct{}{uid: {}}
 	for queue := []types.UID{uid}; len(queue) > 0; queue = queue[1:] {
-		if n := g.nodes[queue[0]]; n != nil {
-			out = append(out, n.Identity)
+		if n := g.nodes[queue[0]]; n != nil && !visit(n.Identity) {
+			continue
 		}
 		for child := range g.children[queue[0]] {
 			if _, ok := seen[child]; !ok {
@@ -196,11 +196,14 @@ func (g *graph) descendants(uid types.UID) []Identity {
 			}
 		}
 	}
-	return out
 }
 
-// ancestors returns the owners of an object and their owners, nearest first. A known object may name owners that are
-// unknown; these are included, and end their chain.
+// maxAncestors bounds the owners of an object and their owners that are followed, the nearest. Known chains of controllers have fewer
+// than ten. Anybody may write objects that all own each other, and each walk would visit all of them.
+const maxAncestors = 128
+
+// ancestors returns the owners of an object and their owners, nearest first, at most maxAncestors. A known object may name owners that
+// are unknown; these are included, and end their chain.
 func (g *graph) ancestors(uid types.UID) []Identity {
 	var out []Identity
 	seen := map[types.UID]struct{}{uid: {}}
@@ -210,7 +213,7 @@ func (g *graph) ancestors(uid types.UID) []Identity {
 			continue
 		}
 		for _, owner := range n.Owners {
-			if _, ok := seen[owner.UID]; !ok {
+			if _, ok := seen[owner.UID]; !ok && len(seen) <= maxAncestors {
 				seen[owner.UID] = struct{}{}
 				out = append(out, owner)
 				queue = append(queue, owner.UID)
@@ -220,11 +223,11 @@ func (g *graph) ancestors(uid types.UID) []Identity {
 	return out
 }
 
-// controllers returns the chain of first owners of an object, as far as it is known, the furthest first.
+// controllers returns the chain of first owners of an object, as far as it is known, the furthest first, at most maxAncestors.
 func (g *graph) controllers(uid types.UID) []Identity {
 	var out []Identity
 	seen := map[types.UID]struct{}{uid: {}}
-	for n := g.nodes[uid]; n != nil && len(n.Owners) > 0; {
+	for n := g.nodes[uid]; n != nil && len(n.Owners) > 0 && len(out) < maxAncestors; {
 		owner := n.Owners[0]
 		if _, cycle := seen[owner.UID]; cycle {
 			break

@@ -1,6 +1,7 @@
 package target
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -159,5 +160,49 @@ func TestUnresolvedOwners(t *testing.T) {
 				t.Errorf("got %q, want %q", got, tt.want)
 			}
 		})
+	}
+}
+
+// Anybody may write objects that all own each other. The nearest owners count.
+func TestOwners_ManyAncestors_AreBounded(t *testing.T) {
+	r := NewRegistry()
+	const objects, owners = 1000, 16
+	chain := make([]Identity, objects)
+	for i := range chain {
+		chain[i] = ident(podKind, fmt.Sprint("p", i), types.UID(fmt.Sprint("uid-", i)))
+		r.Upsert(owned(chain[i], chain[max(i-owners, 0):i]...))
+	}
+	last := chain[objects-1]
+	if got := len(r.ObjectWithOwners(last.UID)); got != maxAncestors+1 {
+		t.Errorf("%d objects are found, want %d", got, maxAncestors+1)
+	}
+	near, far := chain[objects-1-maxAncestors], chain[objects-2-maxAncestors]
+	for _, c := range []struct {
+		owner Identity
+		want  int
+	}{{near, 1}, {far, 0}} {
+		r.Track(Workload{Name: "w", Instance: instanceOf(1), Resources: []Resource{{Ref: c.owner.Ref}}})
+		path := r.OwnerPath(last.UID, c.owner.Ref)
+		if got := len(r.Attributions(last)); got != c.want || (path != nil) != (c.want > 0) {
+			t.Errorf("with %s listed, there are %d attributions and the path %v, want %d", c.owner.Name, got, path, c.want)
+		}
+	}
+}
+
+// A marked object's descendants are not visited again, until they are drained. New ones are marked.
+func TestRegistry_Drain_HasDescendantsThatComeLater(t *testing.T) {
+	r := NewRegistry()
+	for _, o := range []Object{owned(webRS, web), owned(webPod, webRS), owned(web)} {
+		r.Upsert(o)
+	}
+	if got := r.Drain(); len(got) != 3 {
+		t.Errorf("affected are %v, want all three", got)
+	}
+	r.Upsert(labelled(owned(web), 1))
+	later := ident(podKind, "web-1-y", "uid-web-1-y")
+	r.Upsert(owned(later, webRS))
+	r.Upsert(owned(web))
+	if got := r.Drain(); len(got) != 4 || !slices.Contains(got, later) {
+		t.Errorf("affected are %v, want all four", got)
 	}
 }

@@ -179,28 +179,28 @@ func (r *Registry) markWorkloadAffected(w *tracked) {
 	r.visitObjects(w, func(id Identity) { r.affected[id] = struct{}{} })
 }
 
-// markAffected marks an object and its descendants, as far as they are known.
+// markAffected marks an object and its descendants, as far as they are known. Those of a marked object are marked already: a new one
+// is marked when it is recorded.
 func (r *Registry) markAffected(uid types.UID) {
-	for _, id := range r.graph.descendants(uid) {
+	r.graph.visitDescendants(uid, func(id Identity) bool {
+		_, marked := r.affected[id]
 		r.affected[id] = struct{}{}
-	}
+		return !marked || id.UID == uid
+	})
 }
 
 // visitObjects visits all objects that may belong to a workload. These are the listed names, without a UID, the known
 // objects of these names, those with the workload's label, and their descendants. It may visit an object more than once.
 func (r *Registry) visitObjects(w *tracked, visit func(Identity)) {
+	below := func(id Identity) bool { visit(id); return true }
 	for _, ref := range w.resolved {
 		visit(Identity{Ref: ref})
 		for _, uid := range r.graph.uidsOf(ref) {
-			for _, id := range r.graph.descendants(uid) {
-				visit(id)
-			}
+			r.graph.visitDescendants(uid, below)
 		}
 	}
 	for uid := range r.graph.labelled[w.Instance] {
-		for _, id := range r.graph.descendants(uid) {
-			visit(id)
-		}
+		r.graph.visitDescendants(uid, below)
 	}
 }
 
