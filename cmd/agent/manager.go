@@ -14,11 +14,15 @@ import (
 	coordinationclient "k8s.io/client-go/kubernetes/typed/coordination/v1"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/threeport/threeport-agent/api/v1alpha1"
 	"github.com/threeport/threeport-agent/internal/agent/controller"
 	"github.com/threeport/threeport-agent/internal/agent/leader"
 )
+
+// noAddress is an address on which nothing is served.
+const noAddress = "0"
 
 // stopMargin is the time for ending the informers, which comes before the flush.
 const stopMargin = 5 * time.Second
@@ -35,8 +39,8 @@ func newManager(o *options, config *rest.Config) (mgr ctrl.Manager, isLeading fu
 	}
 	options := ctrl.Options{
 		Scheme:                  scheme,
-		Metrics:                 o.metrics.server(),
-		HealthProbeBindAddress:  o.probeAddress,
+		Metrics:                 metricsserver.Options{BindAddress: noAddress}, // see addMetrics and addProbes
+		HealthProbeBindAddress:  noAddress,
 		GracefulShutdownTimeout: new(o.notify.ShutdownTimeout + stopMargin),
 	}
 	if o.leaderElect {

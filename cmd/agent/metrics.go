@@ -1,18 +1,29 @@
 package main
 
 import (
+	"cmp"
+	"context"
 	"crypto/tls"
 	"flag"
 	"fmt"
 	"net"
+	"net/http"
 	"net/netip"
 	"path/filepath"
 	"strconv"
 
-	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	certutil "k8s.io/client-go/util/cert"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/certwatcher"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
+	"github.com/threeport/threeport-agent/internal/agent/endpoints"
 	"github.com/threeport/threeport-agent/internal/agent/metricsauth"
 )
+
+const defaultMetricsAddress = ":8080"
 
 // metricsOptions are the flags of /metrics.
 type metricsOptions struct {
@@ -22,7 +33,7 @@ type metricsOptions struct {
 }
 
 func (o *metricsOptions) declare(flags *flag.FlagSet) {
-	flags.StringVar(&o.address, "metrics-bind-address", ":8080", "address of /metrics; 0 for none")
+	flags.StringVar(&o.address, "metrics-bind-address", defaultMetricsAddress, "address of /metrics; 0 for none")
 	flags.BoolFunc("metrics-secure",
 		"serve /metrics with TLS, to clients with a token that permits get of /metrics (default true; false on a loopback address)",
 		func(value string) error {
@@ -66,13 +77,54 @@ func isLoopback(address string) bool {
 	return host == "localhost" || err == nil && ip.Unmap().IsLoopback()
 }
 
-// server returns the options of the server of /metrics.
-func (o *metricsOptions) server() metricsserver.Options {
-	options := metricsserver.Options{BindAddress: o.address, CertDir: o.certDir}
-	if o.isSecure() {
-		options.SecureServing, options.FilterProvider = true, metricsauth.NewFilter
-		// Clients need no HTTP/2, and its streams would let one connection make many requests at once.
-		options.TLSOpts = []func(*tls.Config){func(c *tls.Config) { c.NextProtos = []string{"http/1.1"} }}
+// addMetrics adds the server of /metrics, if there is an address for it.
+func addMetrics(ctx context.Context, mgr ctrl.Manager, o *metricsOptions, log logr.Logger) error {
+	if o.address == noAddress {
+		return nil
 	}
-	return options
+	handler := promhttp.HandlerFor(metrics.Registry, promhttp.HandlerOpts{})
+	var config *tls.Config
+	if o.isSecure() {
+		authenticated, err := metricsauth.NewHandler(mgr.GetConfig(), mgr.GetHTTPClient(), handler, log)
+		if err != nil {
+			return fmt.Errorf("authenticate the clients of /metrics: %w", err)
+		}
+		if config, err = o.tls(mgr); err != nil {
+			return fmt.Errorf("serve /metrics with TLS: %w", err)
+		}
+		handler = authenticated
+	}
+	mux := http.NewServeMux()
+	mux.Handle("/metrics", handler)
+	return addServer(ctx, mgr, "metrics", cmp.Or(o.address, defaultMetricsAddress), mux, config)
+}
+
+// tls returns the configuration of TLS, with the certificate of --metrics-cert-dir or a self-signed one.
+func (o *metricsOptions) tls(mgr ctrl.Manager) (*tls.Config, error) {
+	// Clients need no HTTP/2, and its streams would let one connection make many requests at once.
+	config := &tls.Config{MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"}}
+	if o.certDir != "" {
+		watcher, err := certwatcher.New(filepath.Join(o.certDir, "tls.crt"), filepath.Join(o.certDir, "tls.key"))
+		if err != nil {
+			return nil, err
+		}
+		config.GetCertificate = watcher.GetCertificate
+		return config, mgr.Add(watcher)
+	}
+	cert, key, err := certutil.GenerateSelfSignedCertKey("localhost", []net.IP{net.IPv4(127, 0, 0, 1)}, nil)
+	if err != nil {
+		return nil, err
+	}
+	pair, err := tls.X509KeyPair(cert, key)
+	config.Certificates = []tls.Certificate{pair}
+	return config, err
+}
+
+// addServer adds a server to the manager. Replicas that do not lead run it too.
+func addServer(ctx context.Context, mgr ctrl.Manager, name, address string, handler http.Handler, config *tls.Config) error {
+	server, err := endpoints.New(ctx, name, address, handler, config)
+	if err != nil {
+		return err
+	}
+	return mgr.Add(server)
 }

@@ -44,9 +44,6 @@ func TestMetricsOptions_IsSecure(t *testing.T) {
 		if got := o.metrics.isSecure(); got != tt.want {
 			t.Errorf("%q: got secure %t, want %t", tt.args, got, tt.want)
 		}
-		if server := o.metrics.server(); server.SecureServing != tt.want || (server.FilterProvider != nil) != tt.want {
-			t.Errorf("%q: got TLS %t and authentication %t, want both %t", tt.args, server.SecureServing, server.FilterProvider != nil, tt.want)
-		}
 	}
 }
 

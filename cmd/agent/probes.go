@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net/http"
 
 	"github.com/go-logr/logr"
@@ -42,19 +41,25 @@ func (r readiness) check(req *http.Request) error {
 	return nil
 }
 
-// addProbes adds /healthz and /readyz. The latter also fails while the state cannot be written.
-func addProbes(mgr ctrl.Manager, ready readiness, state *journal.Journal, log logr.Logger) error {
-	if err := mgr.AddHealthzCheck("ping", healthz.Ping); err != nil {
-		return fmt.Errorf("add /healthz: %w", err)
+// addProbes adds the server of /healthz and /readyz, if there is an address for it. The latter also fails while the state cannot be
+// written.
+func addProbes(ctx context.Context, mgr ctrl.Manager, address string, ready readiness, state *journal.Journal, log logr.Logger) error {
+	if address == noAddress || address == "" {
+		return nil
 	}
-	if err := mgr.AddReadyzCheck("caches", withoutReason(ready.check, log)); err != nil {
-		return fmt.Errorf("add /readyz: %w", err)
+	mux := http.NewServeMux()
+	for path, checks := range map[string]map[string]healthz.Checker{
+		"/healthz": {"ping": healthz.Ping},
+		"/readyz": {
+			"caches": withoutReason(ready.check, log),
+			"state":  withoutReason(func(*http.Request) error { return state.Err() }, log),
+		},
+	} {
+		handler := http.StripPrefix(path, &healthz.Handler{Checks: checks})
+		mux.Handle(path, handler)
+		mux.Handle(path+"/", handler)
 	}
-	checkState := func(*http.Request) error { return state.Err() }
-	if err := mgr.AddReadyzCheck("state", withoutReason(checkState, log)); err != nil {
-		return fmt.Errorf("add /readyz: %w", err)
-	}
-	return nil
+	return addServer(ctx, mgr, "probes", address, mux, nil)
 }
 
 // errNotReady replaces the error of a check.

@@ -98,7 +98,11 @@ func run(ctx context.Context, o *options) (err error) {
 	}
 	p.notifier = notify.New(o.notify, reports, sender, syncer, notify.NewMetrics(metrics.Registry, reports), log("notify"))
 
-	if err := addProbes(mgr, readiness{mgr.Elected(), o.leaderElect, reconciler, p.reporter}, state, log("probes")); err != nil {
+	ready := readiness{mgr.Elected(), o.leaderElect, reconciler, p.reporter}
+	if err := addProbes(ctx, mgr, o.probeAddress, ready, state, log("probes")); err != nil {
+		return err
+	}
+	if err := addMetrics(ctx, mgr, &o.metrics, log("metrics")); err != nil {
 		return err
 	}
 	journal.RegisterMetrics(metrics.Registry, state)

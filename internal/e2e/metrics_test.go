@@ -33,7 +33,7 @@ metadata: {name: metrics-reader}
 roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: threeport-agent-metrics-reader}
 subjects: [{kind: ServiceAccount, name: reader, namespace: %s}]
 `, w.Namespace)))
-	_, err = w.agent.WaitFor(w.Ctx, "Serving metrics server")
+	_, err = w.agent.WaitFor(w.Ctx, `"name":"metrics"`)
 	w.Must(err)
 	reader, stranger := w.serviceAccountToken("reader"), w.serviceAccountToken("stranger")
 

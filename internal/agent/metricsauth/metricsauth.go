@@ -19,7 +19,6 @@ import (
 	authorizationclient "k8s.io/client-go/kubernetes/typed/authorization/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/flowcontrol"
-	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 )
 
 // Limits of the reviews. They keep clients with invalid tokens from flooding the API server.
@@ -38,10 +37,10 @@ const (
 
 var errTooManyReviews = errors.New("too many clients with new tokens wait for a review")
 
-// NewFilter returns a filter that serves the clients whose bearer token the API server authenticates (TokenReview) and
+// NewHandler returns a handler that serves with next the clients whose bearer token the API server authenticates (TokenReview) and
 // permits to use the path (SubjectAccessReview). It answers 401 without a valid token, 403 without the permission, and 503 if
 // the API server does not answer or too many tokens wait for a review.
-func NewFilter(config *rest.Config, client *http.Client) (metricsserver.Filter, error) {
+func NewHandler(config *rest.Config, client *http.Client, next http.Handler, log logr.Logger) (http.Handler, error) {
 	tokens, err := authenticationclient.NewForConfigAndClient(config, client)
 	if err != nil {
 		return nil, err
@@ -50,11 +49,9 @@ func NewFilter(config *rest.Config, client *http.Client) (metricsserver.Filter, 
 	if err != nil {
 		return nil, err
 	}
-	return func(log logr.Logger, next http.Handler) (http.Handler, error) {
-		return &handler{
-			next: next, log: log, tokens: tokens.TokenReviews(), permissions: permissions.SubjectAccessReviews(),
-			decisions: cache.NewLRUExpireCache(maxDecisions), limit: flowcontrol.NewTokenBucketRateLimiter(reviewQPS, reviewBurst),
-		}, nil
+	return &handler{
+		next: next, log: log, tokens: tokens.TokenReviews(), permissions: permissions.SubjectAccessReviews(),
+		decisions: cache.NewLRUExpireCache(maxDecisions), limit: flowcontrol.NewTokenBucketRateLimiter(reviewQPS, reviewBurst),
 	}, nil
 }
 

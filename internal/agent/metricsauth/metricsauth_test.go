@@ -56,17 +56,14 @@ func (v *reviewer) RoundTrip(r *http.Request) (*http.Response, error) {
 	}, err
 }
 
-// newHandler returns a handler behind the filter that answers 200.
+// newHandler returns a handler that answers 200 to permitted clients.
 func newHandler(t *testing.T, apiServer http.RoundTripper) http.Handler {
 	t.Helper()
 	config := &rest.Config{ // without a limit, like that of the manager
 		Host: "http://api.invalid", QPS: -1, ContentConfig: rest.ContentConfig{ContentType: "application/json"},
 	}
-	filter, err := NewFilter(config, &http.Client{Transport: apiServer})
-	if err != nil {
-		t.Fatal(err)
-	}
-	handler, err := filter(logr.Discard(), http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) }))
+	ok := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) })
+	handler, err := NewHandler(config, &http.Client{Transport: apiServer}, ok, logr.Discard())
 	if err != nil {
 		t.Fatal(err)
 	}
