@@ -242,6 +242,7 @@ func policyChecksLargeWorkloads(target installTarget) {
 		user      string
 		resources int
 		namespace func(n int) int
+		version   func(n int) int // nil for one version
 		want      []string
 	}{
 		{reason: "the last scope follows the others", user: "deployer", resources: installResources, namespace: func(n int) int { return min(n, scopes-1) }},
@@ -251,14 +252,22 @@ func policyChecksLargeWorkloads(target installTarget) {
 			user:      "deployer",
 			resources: installResources,
 			namespace: func(n int) int { return n % (scopes + 1) },
-			want:      []string{"more than 20 combinations of group, kind and namespace"},
+			want:      []string{"more than 20 combinations of group, version, kind and namespace"},
 		},
 		{
 			reason:    "many scopes too many",
 			user:      "deployer",
 			resources: installResources,
 			namespace: func(n int) int { return n },
-			want:      []string{"more than 20 combinations of group, kind and namespace"},
+			want:      []string{"more than 20 combinations of group, version, kind and namespace"},
+		},
+		{
+			reason:    "many versions of one kind, each of which the agent would watch",
+			user:      "deployer",
+			resources: installResources,
+			namespace: func(int) int { return 0 },
+			version:   func(n int) int { return n % (scopes + 1) },
+			want:      []string{"more than 20 combinations of group, version, kind and namespace"},
 		},
 		{reason: "get on everything", user: "auditor", resources: installResources, namespace: func(n int) int { return n }},
 		{reason: "upstream", user: "upstream", resources: installResources, namespace: func(n int) int { return n }},
@@ -276,6 +285,9 @@ func policyChecksLargeWorkloads(target installTarget) {
 		wl := installWorkload("many", tt.resources, databaseID)
 		for n := range wl.Spec.WorkloadResourceInstances {
 			wl.Spec.WorkloadResourceInstances[n].Namespace = fmt.Sprintf("app-%d", tt.namespace(n))
+			if tt.version != nil {
+				wl.Spec.WorkloadResourceInstances[n].Version = fmt.Sprintf("v%d", tt.version(n)+1)
+			}
 		}
 		raw, err := json.Marshal(wl)
 		if err != nil {

@@ -1,7 +1,6 @@
 package server
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -158,7 +157,7 @@ func (d *setDecoder) treeObject(at string, object *threeport.TreeObject) error {
 	if err := d.text.json.Decode(&d.value); err != nil {
 		return err
 	}
-	if hasMoreCommas(d.value, maxObjectCommas) {
+	if threeport.HasMoreCommas(d.value, maxObjectCommas) {
 		d.fault(at+".pod.containers", "at most "+strconv.Itoa(threeport.MaxContainers)+" items")
 		return nil
 	}
@@ -169,25 +168,6 @@ func (d *setDecoder) treeObject(at string, object *threeport.TreeObject) error {
 		}
 	}
 	return nil
-}
-
-// hasMoreCommas reports whether JSON has more than a number of commas outside of texts.
-func hasMoreCommas(text []byte, most int) bool {
-	if bytes.Count(text, []byte(",")) <= most {
-		return false
-	}
-	commas, quoted := 0, false
-	for i := 0; i < len(text); i++ {
-		switch c := text[i]; {
-		case c == '"':
-			quoted = !quoted
-		case quoted && c == '\\':
-			i++
-		case !quoted && c == ',':
-			commas++
-		}
-	}
-	return commas > most
 }
 
 // object decodes an object with field, which reports whether it knows a field. The required fields have to be there.

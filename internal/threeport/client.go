@@ -2,6 +2,7 @@ package threeport
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -14,7 +15,7 @@ import (
 	"github.com/go-resty/resty/v2"
 )
 
-// maxAnswer bounds the answer that is read, in bytes. The largest one has a RuntimeDefinition and a JSONDefinition, and
+// maxAnswer bounds an answer with a row, in bytes. The largest one has a RuntimeDefinition and a JSONDefinition, and
 // Kubernetes has no objects above 3 MiB.
 const maxAnswer = 16 << 20
 
@@ -90,8 +91,10 @@ type request struct {
 	body   any // nil for none
 	// encoding is the Content-Encoding of the body; empty for none.
 	encoding string
-	// objects bounds the objects of an answer that is not in v0; 0 for no bound.
+	// objects bounds the objects of an answer that is not in v0, and with maxCommas its values.
 	objects int
+	// maxAnswer bounds the answer, in bytes; 0 for that of a row.
+	maxAnswer int
 }
 
 // answer is the outcome of a request.
@@ -114,7 +117,7 @@ func (c *Client) exchange(ctx context.Context, q request, body []byte) (out answ
 	if raw != nil && raw.RawResponse != nil {
 		out.status, out.header = raw.StatusCode(), raw.Header()
 		if err == nil {
-			out.body, err = readAnswer(raw.RawResponse)
+			out.body, err = readAnswer(raw.RawResponse, cmp.Or(q.maxAnswer, maxAnswer))
 		}
 	}
 	if timeout, ok := errors.AsType[net.Error](err); ok && timeout.Timeout() {
@@ -165,12 +168,12 @@ func problemOf(got answer) string {
 	return ""
 }
 
-// readAnswer reads the body of an answer, at most maxAnswer bytes, and closes it. The caller clears the bytes once they are
+// readAnswer reads the body of an answer, at most a number of bytes, and closes it. The caller clears the bytes once they are
 // decoded: a row may have the manifest of a Secret, which must not stay in memory. For the same reason the buffer is
 // cleared when it is replaced by a larger one.
-func readAnswer(answer *http.Response) ([]byte, error) {
+func readAnswer(answer *http.Response, most int) ([]byte, error) {
 	defer answer.Body.Close() //nolint:errcheck // what matters was read
-	body := make([]byte, 0, min(max(answer.ContentLength+1, 4<<10), maxAnswer+1))
+	body := make([]byte, 0, min(max(answer.ContentLength+1, 4<<10), int64(most)+1))
 	for {
 		n, err := answer.Body.Read(body[len(body):cap(body)])
 		body = body[:len(body)+n]
@@ -180,11 +183,11 @@ func readAnswer(answer *http.Response) ([]byte, error) {
 		case err != nil:
 			clear(body)
 			return nil, err
-		case len(body) > maxAnswer:
+		case len(body) > most:
 			clear(body)
-			return nil, fmt.Errorf("%w: more than %d bytes", ErrAnswerTooLarge, maxAnswer)
+			return nil, fmt.Errorf("%w: more than %d bytes", ErrAnswerTooLarge, most)
 		case len(body) == cap(body):
-			larger := append(make([]byte, 0, min(2*cap(body), maxAnswer+1)), body...)
+			larger := append(make([]byte, 0, min(2*cap(body), most+1)), body...)
 			clear(body)
 			body = larger
 		}

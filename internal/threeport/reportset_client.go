@@ -29,13 +29,16 @@ func (v ReportSetVersions) Encoding() string {
 
 // ReportSetVersions returns what report sets the server takes. A server without report sets takes none, which is no error.
 func (c *Client) ReportSetVersions(ctx context.Context) (ReportSetVersions, error) {
-	q := request{op: "find report sets", method: http.MethodGet, path: reportSetVersionsPath}
+	q := request{op: "find report sets", method: http.MethodGet, path: reportSetVersionsPath, objects: 1, maxAnswer: 64 << 10}
 	offer, err := ask[ReportSetVersions](ctx, c, q, nil)
 	if code := StatusOf(err); code == http.StatusNotFound || code == http.StatusMethodNotAllowed {
 		return ReportSetVersions{}, nil
 	}
 	return offer, err
 }
+
+// maxCommas bounds the commas of an object in an answer that is not in v0.
+const maxCommas = 100
 
 // ask makes a request to an endpoint that is not in v0, and decodes the answer.
 func ask[T any](ctx context.Context, c *Client, q request, body []byte) (T, error) {
@@ -48,7 +51,7 @@ func ask[T any](ctx context.Context, c *Client, q request, body []byte) (T, erro
 	case code < 200 || code >= 300:
 		return none, refusal(q, got)
 	}
-	if q.objects > 0 && bytes.Count(got.body, []byte("{")) > q.objects {
+	if bytes.Count(got.body, []byte("{")) > q.objects || HasMoreCommas(got.body, maxCommas*q.objects) {
 		return none, malformed(q, got.status)
 	}
 	if err := json.Unmarshal(got.body, &out); err != nil {
@@ -68,6 +71,7 @@ func ask[T any](ctx context.Context, c *Client, q request, body []byte) (T, erro
 func (c *Client) SendReportSet(ctx context.Context, set ReportSet, encoding string) (ReportSetAnswer, error) {
 	q := request{op: "send report set", method: http.MethodPost, path: reportSetsPath}
 	q.objects = 1 + 4*len(set.Reports) // each item has at most a problem, whose text is without braces
+	q.maxAnswer = 64<<10 + len(set.Reports)<<11
 	if set.Reports == nil {
 		set.Reports = []Report{}
 	}

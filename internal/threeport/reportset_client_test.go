@@ -265,3 +265,20 @@ func TestReport_Clean(t *testing.T) {
 		}
 	}
 }
+
+// Small values of an answer take many times their text in memory. They are counted, and the answer is bounded.
+func TestAnswers_ManyValues_AreRefused(t *testing.T) {
+	zeros := strings.Repeat("0,", 20_000) + "0"
+	for reason, body := range map[string]string{
+		"items": `{"items":[` + zeros + `]}`, "versions": `{"Versions":[` + zeros + `]}`,
+		"spaces": `{` + strings.Repeat(" ", 128<<10) + `}`,
+	} {
+		client := serve(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, body) })
+		if _, err := client.SendReportSet(t.Context(), ReportSet{Reports: []Report{eventOf("m")}}, ""); KindOf(err) != KindRetryable {
+			t.Errorf("%s, for a set: %v", reason, err)
+		}
+		if got, err := client.ReportSetVersions(t.Context()); KindOf(err) != KindRetryable || len(got.Versions) > 0 {
+			t.Errorf("%s, for the versions: %v with %d versions", reason, err, len(got.Versions))
+		}
+	}
+}

@@ -13,6 +13,7 @@ func (c *Client) EventsKeptAfter(ctx context.Context, instance Instance) (time.T
 	got, err := ask[EventRetention](ctx, c, request{
 		op: "find event retention", method: http.MethodGet,
 		path: fmt.Sprintf("/v0/workloads/%s/%d/event-retention", instance.Type, int64(instance.ID)),
+		objects: 1, maxAnswer: 64 << 10,
 	}, nil)
 	switch StatusOf(err) {
 	case http.StatusNotFound, http.StatusMethodNotAllowed, http.StatusForbidden:
