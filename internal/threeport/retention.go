@@ -12,7 +12,7 @@ import (
 func (c *Client) EventsKeptAfter(ctx context.Context, instance Instance) (time.Time, error) {
 	got, err := ask[EventRetention](ctx, c, request{
 		op: "find event retention", method: http.MethodGet,
-		path: fmt.Sprintf("/v0/workloads/%s/%d/event-retention", instance.Type, int64(instance.ID)),
+		path:    fmt.Sprintf("/v0/workloads/%s/%d/event-retention", instance.Type, int64(instance.ID)),
 		objects: 1, maxAnswer: 64 << 10,
 	}, nil)
 	switch StatusOf(err) {

@@ -135,7 +135,7 @@ func (a *Authenticator) awaitRevocation(r *http.Request) {
 	ticker := time.NewTicker(cacheTime)
 	defer ticker.Stop()
 	for {
-		changes := a.cache.invalidations()
+		changes := a.cache.nextInvalidation()
 		_, err := a.authenticate(r)
 		if problem, ok := errors.AsType[*Problem](err); ok && problem.Status == http.StatusUnauthorized {
 			return

@@ -196,7 +196,7 @@ func TestLogout_UnknownSession_WritesAndWakesNothing(t *testing.T) {
 	w := start(t, defaultOptions())
 	open := w.session(t, RoleViewer)
 	w.flush()
-	before, deletions := w.cache.invalidations(), w.store.deletions()
+	before, deletions := w.cache.nextInvalidation(), w.store.deletions()
 	forged := &http.Cookie{Name: tlsCookie, Value: newSession()}
 	for range 3 {
 		w.post(t, "/logout", nil)

@@ -3,8 +3,11 @@ package auth
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"time"
+
+	"golang.org/x/sync/singleflight"
 
 	"github.com/threeport/threeport-agent/internal/server/store"
 )
@@ -23,7 +26,11 @@ type tokenCache struct {
 	entries *lru[digest, cacheEntry]
 	// invalidated is closed and replaced at each invalidation. A row that was read before one is not cached after it,
 	// since the row may be from before its revocation.
-	invalidated chan struct{}
+	invalidated   chan struct{}
+	invalidations uint64 // so far
+
+	// refreshes merges equal reads of old rows at the same time: all watches of a credential need the row together.
+	refreshes singleflight.Group
 }
 
 type cacheEntry struct {
@@ -41,12 +48,27 @@ func (c *tokenCache) token(
 ) (store.Token, error) {
 	c.mu.Lock()
 	known, ok := c.entries.get(key)
-	before := c.invalidated
+	before, generation := c.invalidated, c.invalidations
 	c.mu.Unlock()
 	if ok && now.Before(known.until) {
 		return known.token, nil
 	}
-	token, err := read(ctx, key[:], ok)
+	if !ok {
+		return c.fill(ctx, key, now, before, func(ctx context.Context) (store.Token, error) { return read(ctx, key[:], false) })
+	}
+	// A read from before an invalidation is not shared with a caller from after it.
+	refresh := fmt.Sprintf("%x/%d", key, generation)
+	token, err, _ := c.refreshes.Do(refresh, func() (any, error) {
+		return c.fill(context.WithoutCancel(ctx), key, now, before, func(ctx context.Context) (store.Token, error) { return read(ctx, key[:], true) })
+	})
+	return token.(store.Token), err
+}
+
+// fill reads a row and caches it, unless there was an invalidation meanwhile.
+func (c *tokenCache) fill(
+	ctx context.Context, key digest, now time.Time, before chan struct{}, read func(context.Context) (store.Token, error),
+) (store.Token, error) {
+	token, err := read(ctx)
 	if err != nil {
 		return store.Token{}, err
 	}
@@ -72,12 +94,13 @@ func (c *tokenCache) invalidate(remove func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	remove()
+	c.invalidations++
 	close(c.invalidated)
 	c.invalidated = make(chan struct{})
 }
 
-// invalidations returns a channel that is closed at the next invalidation.
-func (c *tokenCache) invalidations() <-chan struct{} {
+// nextInvalidation returns a channel that is closed at the next invalidation.
+func (c *tokenCache) nextInvalidation() <-chan struct{} {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.invalidated
