@@ -21,7 +21,7 @@ import (
 	"github.com/threeport/threeport-agent/internal/agent/leader"
 )
 
-// noAddress is an address on which nothing is served.
+// noAddress turns a server off.
 const noAddress = "0"
 
 // stopMargin is the time for ending the informers, which comes before the flush.

@@ -262,7 +262,7 @@ func policyChecksLargeWorkloads(target installTarget) {
 			want:      []string{"more than 20 combinations of group, version, kind and namespace"},
 		},
 		{
-			reason:    "many versions of one kind, each of which the agent would watch",
+			reason:    "many versions of one kind: the agent would watch each",
 			user:      "deployer",
 			resources: installResources,
 			namespace: func(int) int { return 0 },

@@ -47,8 +47,8 @@ func tooManyRequests(detail string, wait time.Duration) error {
 		http.Header{"Retry-After": {strconv.Itoa(int(wait.Seconds()))}})
 }
 
-// withoutValues is a huma transformer that removes from an answer the values that the client sent, and the texts of errors that no
-// handler made a problem of: they may quote the body.
+// withoutValues is a huma transformer that removes from an answer the values that the client sent. It also removes the texts of errors
+// that are no problems, because they may quote the body.
 func withoutValues(_ huma.Context, _ string, answer any) (any, error) {
 	if model, ok := answer.(*huma.ErrorModel); ok {
 		if model.Status == http.StatusInternalServerError {

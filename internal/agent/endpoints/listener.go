@@ -58,7 +58,7 @@ type boundedConn struct {
 	once     sync.Once
 }
 
-// Close closes the connection, and makes room for another one.
+// Close closes the connection, so that another one may open.
 func (c *boundedConn) Close() error {
 	c.once.Do(func() { c.listener.remove(c.place) })
 	return c.Conn.Close()

@@ -1,5 +1,5 @@
-// Package endpoints serves HTTP endpoints of the agent, such as the probes and the metrics. Each server has a bound on its memory,
-// because whoever reaches its port may connect: at most 64 connections, with headers of 16 KiB.
+// Package endpoints serves HTTP endpoints of the agent, such as the probes and the metrics. Each client that reaches the port of a
+// server may connect. So the memory of a server is bounded: it has at most 64 connections, with headers of 16 KiB.
 package endpoints
 
 import (

@@ -191,7 +191,7 @@ func TestArchive_DroppedEvents(t *testing.T) {
 	}
 }
 
-// The bound is that of the archive and of what the store of the test does not take.
+// The outbox has no store here: the journal takes memory for each record as well.
 func TestArchive_Memory(t *testing.T) {
 	const events = 20_000
 	heap := func() uint64 {

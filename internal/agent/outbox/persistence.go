@@ -162,7 +162,7 @@ func (p persistence) put(table string, key observe.Key, record any) {
 		return
 	}
 	value, err := json.Marshal(record)
-	if err != nil { // a report that cannot be encoded is not sent either: it becomes a dead letter
+	if err != nil { // such a report cannot be sent: it becomes a dead letter
 		p.store.Delete(table, string(key))
 		return
 	}

@@ -294,7 +294,7 @@ func TestPersistence_WithoutAStoreDoesNothing(t *testing.T) {
 	p.deletePending("a")
 }
 
-// The Store may be a file that outlives the process: a report that cannot be encoded must not end one process after the other.
+// The API server keeps an Event for an hour. One that JSON cannot encode would end each agent in that time.
 func TestOutbox_ReportThatCannotBeEncoded_IsOffered(t *testing.T) {
 	kept := records{}
 	o := New(Config{}, kept)

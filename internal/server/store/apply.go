@@ -115,9 +115,10 @@ type applyTx struct {
 
 	// now is the start of the transaction by the database's clock, in microseconds.
 	now int64
-	// wasSilent reports whether the cluster was marked as silent.
-	wasSilent bool
-	stored    storedBytes
+	// wasSilent reports whether the cluster was marked as silent, and returnedAt is when it reported again, in microseconds.
+	wasSilent  bool
+	returnedAt int64
+	stored     storedBytes
 	// overQuota counts the reports that were rejected because of the quota.
 	overQuota int
 	workloads map[instanceKey]*workloadState

@@ -5,9 +5,9 @@ import (
 	"fmt"
 )
 
-// Bounds of a transaction that applies reports, so that it does not block other writers for long, and of its memory. 250 new Events
-// take about 12 ms. The bytes are those of the reports and of the rows that are stored before: a tree without objects marks all
-// stored ones as gone, and an operation moves the stored definition.
+// Bounds of a transaction that applies reports, so that it takes little memory and does not block other writers for long. 250 new Events
+// take about 12 ms. The bytes are those of the reports and of the rows that they change: a tree without objects marks all stored ones
+// as gone, and an operation moves the stored definition.
 const (
 	reportsPerTx = 250
 	bytesPerTx   = 8 << 20

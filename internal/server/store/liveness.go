@@ -18,17 +18,17 @@ type Silenced struct {
 	Workloads int64
 }
 
-// overdueClusters are clusters without a recent heartbeat, and silent ones with workloads that an interrupted run left
-// unmarked.
+// overdueClusters are clusters without a recent heartbeat that are not silent or began to return, and silent ones with workloads that
+// an interrupted run left unmarked.
 const overdueClusters = `SELECT c.uid, c.name FROM clusters c
-	WHERE c.heardat < ? AND NOT c.v0only AND (NOT c.silent OR EXISTS
+	WHERE c.heardat < ? AND NOT c.v0only AND (NOT c.silent OR c.returnedat IS NOT NULL OR EXISTS
 		(SELECT 1 FROM workloads w WHERE w.clusteruid = c.uid AND w.deletedat IS NULL AND NOT w.silent))
 	ORDER BY c.uid`
 
 // MarkSilent marks the clusters without a heartbeat for the timeout, by the database's clock, and shows their workloads
 // as Unknown. The reported status is kept. Several replicas may run it at once, also during reports. It skips clusters
-// that report meanwhile, and those whose agents use v0 (see [Store.RecordV0Report]). The next report set of a cluster
-// reverts it.
+// that report meanwhile, and those whose agents use v0 (see [Store.RecordV0Report]). A cluster that reports again reverts it,
+// after Config.ReturnTime.
 func (s *Store) MarkSilent(ctx context.Context, timeout time.Duration) (Silenced, error) {
 	type silentCluster struct{ uid, name string }
 	var done Silenced
@@ -79,7 +79,7 @@ func (s *Store) markClusterSilent(ctx context.Context, uid string, heardBefore i
 // the same time as a report set.
 func (s *Store) markSilentStep(ctx context.Context, tx *sql.Tx, uid string, heardBefore int64) (marked int64, silent bool, err error) {
 	d := s.dialect
-	err = tx.QueryRowContext(ctx, d.rebind("UPDATE clusters SET silent = TRUE, "+d.changed("clusters")+
+	err = tx.QueryRowContext(ctx, d.rebind("UPDATE clusters SET silent = TRUE, returnedat = NULL, "+d.changed("clusters")+
 		" WHERE uid = ? AND heardat < ? AND NOT v0only RETURNING silent"), uid, heardBefore).Scan(&silent)
 	if errors.Is(err, sql.ErrNoRows) {
 		return 0, false, nil
@@ -150,15 +150,16 @@ func (a *applyTx) recordHeartbeat(ctx context.Context) error {
 			agentversion = CASE excluded.agentversion WHEN '' THEN clusters.agentversion ELSE excluded.agentversion END,
 			agenttime = excluded.agenttime, delayseconds = excluded.delayseconds, pending = excluded.pending,
 			deadletters = excluded.deadletters, dropped = excluded.dropped,
-			heardat = excluded.heardat, v0only = FALSE, `+d.changed("clusters")+`
-		RETURNING silent, heardat, storedbytes`), args...,
-	).Scan(&a.wasSilent, &a.now, &a.stored.before)
+			heardat = excluded.heardat, v0only = FALSE,
+			returnedat = CASE WHEN clusters.silent THEN COALESCE(clusters.returnedat, excluded.heardat) END, `+d.changed("clusters")+`
+		RETURNING silent, COALESCE(returnedat, 0), heardat, storedbytes`), args...,
+	).Scan(&a.wasSilent, &a.returnedAt, &a.now, &a.stored.before)
 }
 
-// endSilence restores the workloads of a cluster that was marked as silent. It is the last step, since it locks further
-// rows.
+// endSilence restores the workloads of a cluster that was marked as silent and has reported again for Config.ReturnTime. It is the
+// last step, since it locks further rows.
 func (a *applyTx) endSilence(ctx context.Context) error {
-	if !a.wasSilent {
+	if !a.wasSilent || a.now-a.returnedAt < a.store.config.ReturnTime.Microseconds() {
 		return nil
 	}
 	return a.store.endSilence(ctx, a.tx, a.agent.ClusterUID)
@@ -167,7 +168,7 @@ func (a *applyTx) endSilence(ctx context.Context) error {
 // endSilence restores the reported status of a cluster's workloads. tx must hold the lock of the cluster's row.
 func (s *Store) endSilence(ctx context.Context, tx *sql.Tx, clusterUID string) error {
 	d := s.dialect
-	if _, err := tx.ExecContext(ctx, d.rebind("UPDATE clusters SET silent = FALSE WHERE uid = ?"), clusterUID); err != nil {
+	if _, err := tx.ExecContext(ctx, d.rebind("UPDATE clusters SET silent = FALSE, returnedat = NULL WHERE uid = ?"), clusterUID); err != nil {
 		return err
 	}
 	_, err := tx.ExecContext(ctx, d.rebind("UPDATE silences SET endedat = "+d.now()+" WHERE clusteruid = ? AND endedat IS NULL"), clusterUID)

@@ -141,6 +141,43 @@ func TestApply_ReportOfSilentCluster_RestoresStatus(t *testing.T) {
 	})
 }
 
+// An agent that returns has to look at the cluster first. Statuses from before the silence are shown when it has reported for a while,
+// and not after a second silence either.
+func TestApply_SilentClusterReturns_ShowsOldStatusLater(t *testing.T) {
+	forEachDatabase(t, func(t *testing.T, s *Store) {
+		t.Helper()
+		s.config.ReturnTime = silence / 2
+		w := newWorld(t, s)
+		apply(t, s, "one", statusOf(w.workload, "Healthy", 5), statusOf(w.helm, "Healthy", 5))
+		fallSilent := func(workloads int64) {
+			t.Helper()
+			setLastHeartbeat(t, s, "one", silence)
+			markSilent(t, s, Silenced{Clusters: []string{"name of one"}, Workloads: workloads})
+		}
+		shows := func(when, wantWorkload, wantHelm string) {
+			t.Helper()
+			for of, want := range map[threeport.Instance]string{w.workload: wantWorkload, w.helm: wantHelm} {
+				if got := readDetail(t, s, of).Workload.Status; got != want {
+					t.Errorf("%s: %s is shown for a %s, want %s", when, got, of.Type, want)
+				}
+			}
+		}
+		fallSilent(2)
+		apply(t, s, "one")
+		shows("after a heartbeat", "Unknown", "Unknown")
+		apply(t, s, "one", statusOf(w.workload, "Down", 6))
+		shows("after a report on one", "Down", "Unknown")
+		mustExec(t, s, "UPDATE clusters SET returnedat = returnedat - ?", silence.Microseconds())
+		fallSilent(1)
+		apply(t, s, "one")
+		shows("after a second silence", "Unknown", "Unknown")
+		mustExec(t, s, "UPDATE clusters SET returnedat = returnedat - ?", silence.Microseconds())
+		apply(t, s, "one")
+		shows("after a while", "Down", "Healthy")
+		markSilent(t, s, Silenced{})
+	})
+}
+
 func TestMarkSilent_ManyWorkloads_UsesSeveralTransactions(t *testing.T) {
 	forEachDatabase(t, func(t *testing.T, s *Store) {
 		t.Helper()

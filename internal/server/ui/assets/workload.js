@@ -129,7 +129,7 @@ export class WorkloadPage {
     this.#load();
   }
 
-  // The title is all that a tab in the background shows.
+  // A tab in the background shows only its title.
   #setTitle() {
     const { name, status } = this.#shown.detail.workload;
     document.title = plain(isCurrent(this.#live) ? `${known(status)}: ${name}` : `Not connected: ${name}, was ${known(status)}`);
