@@ -62,7 +62,7 @@ func TestArchive_RandomUse_ChangesNothing(t *testing.T) {
 // compareArchive does the same with both kinds of outboxes, and returns how often an Event was archived after a step.
 func compareArchive(t *testing.T, seed uint64) (archived int) {
 	t.Helper()
-	random := rand.New(rand.NewPCG(seed, 0)) //nolint:gosec // the order of a test
+	random := rand.New(rand.NewPCG(seed, 0))
 	stores := [2]records{{}, {}}
 	start := func() [2]*Outbox { return [2]*Outbox{New(archiveConfig, stores[0]), withoutArchive(stores[1])} }
 	outboxes := start()
@@ -105,10 +105,10 @@ func archiveStep(t *testing.T, o *Outbox, step int, ev observe.Event) any {
 		if !ok {
 			return nil
 		}
-		switch sent := item.Report.(observe.Event); {
-		case step == 3:
+		switch sent := item.Report.(observe.Event); step {
+		case 3:
 			o.Reject(item, errSend)
-		case step == 4:
+		case 4:
 			o.Nack(item, Failure{Cause: errSend})
 		default:
 			o.Ack(item, Receipt{RowID: int64(len(sent.UID)) + sent.Workload.ID, Instance: sent.Workload})

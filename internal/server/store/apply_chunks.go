@@ -6,8 +6,8 @@ import (
 )
 
 // Bounds of a transaction that applies reports, so that it takes little memory and does not block other writers for long. 250 new Events
-// take about 12 ms. The bytes are those of the reports and of the rows that they change: a tree without objects marks all stored ones
-// as gone, and an operation moves the stored definition.
+// take about 12 ms. The bytes are those of the reports and of the rows that they change. A tree without objects marks all stored ones
+// as gone. An operation moves the stored definition.
 const (
 	reportsPerTx = 250
 	bytesPerTx   = 8 << 20

@@ -46,8 +46,8 @@ type Config struct {
 	// ClusterBytes limits the definitions and objects of a cluster, including deleted ones that are kept.
 	ClusterBytes int64
 
-	// ReturnTime is how long a silent cluster reports again before the statuses from before the silence are shown: an agent has to
-	// look at the cluster first, and reports changed statuses only. A workload with a report is shown at once. 0 means no wait.
+	// ReturnTime is how long an offline agent has to report again until old statuses are shown. It looks at the cluster first, and
+	// reports only statuses that changed. A workload with a new status is shown at once. 0 means no wait.
 	ReturnTime time.Duration
 
 	// Feed configures the change feed.
