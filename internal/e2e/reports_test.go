@@ -205,6 +205,26 @@ regarding: {apiVersion: v1, kind: ConfigMap, name: conf, namespace: %s, uid: %s}
 	}
 }
 
+// A user may write an Event whose time is in the year 10000 in UTC. JSON cannot encode that, and the agent keeps Events in a file.
+func TestReports_EventsWithExtremeTimes_AreReported(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "--state-dir="+t.TempDir())
+	d := w.Deploy("conf", world.ConfigMap("conf"))
+	uid := w.Get(d.Objects[0]).GetUID()
+	event := func(name, times string) {
+		w.create(fmt.Sprintf(`
+{apiVersion: v1, kind: Event, metadata: {name: %s}, type: Normal, reason: Written, message: %[1]s, %s,
+ involvedObject: {apiVersion: v1, kind: ConfigMap, name: conf, namespace: %s, uid: %s}}
+`, name, times, w.Namespace, uid))
+	}
+	event("last", `lastTimestamp: "9999-12-31T23:59:59-23:59"`)
+	event("first", `firstTimestamp: "9999-12-31T23:59:59-23:59"`)
+	event("zero", `lastTimestamp: "0000-01-01T00:00:00+23:59"`)
+	for _, name := range []string{"last", "first", "zero"} {
+		w.awaitEvent(d, "Written: "+name)
+	}
+}
+
 func TestSecrets_StayInCluster(t *testing.T) {
 	t.Parallel()
 	w := newWorldWithoutAgent(t)

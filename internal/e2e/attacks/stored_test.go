@@ -3,11 +3,13 @@ package attacks
 import (
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/threeport/threeport-agent/internal/server/store"
+	"github.com/threeport/threeport-agent/internal/testing/databases"
 	"github.com/threeport/threeport-agent/internal/threeport"
 )
 
@@ -53,6 +55,20 @@ func TestMemory_SmallSetChangesLargeRows(t *testing.T) {
 			began := time.Now()
 			a.sendCompressed(t.Context(), a.agent, threeport.ReportSet{Agent: threeport.Agent{ClusterUID: ownCluster, Time: began}, Reports: reports})
 			t.Logf("a set of %d %s took %s", len(reports), what, time.Since(began).Round(time.Millisecond))
+		}
+		a.expectAlive()
+	})
+}
+
+// The answer to an invalid body does not quote it. Nobody may read it, so it stays in memory.
+func TestMemory_AnswerQuotesBody(t *testing.T) {
+	databases.OnSQLite(t, func(t *testing.T, address string) {
+		t.Helper()
+		a := newAPI(t, address)
+		a.start()
+		code, size, err := a.request(t.Context(), a.agent, http.MethodPost, "/v0/workload-report-sets", text("", "9", "", 4<<20))
+		if err != nil || code != http.StatusBadRequest || size > 1000 {
+			t.Errorf("the answer to a large number is %d with %d bytes (%v), want %d with at most 1000", code, size, err, http.StatusBadRequest)
 		}
 		a.expectAlive()
 	})
