@@ -10,8 +10,8 @@ import (
 
 // Length limits for texts and names of other writers in a message, in bytes.
 const (
-	maxWords = 300
-	maxName  = 160
+	maxMessage = 300
+	maxName    = 160
 )
 
 // Parts of kubelet and runtime messages that differ from pod to pod. Without them, pods that fail for the same cause have
@@ -24,15 +24,15 @@ var (
 )
 
 // sanitizeMessage returns a message about a pod as one line of bounded length, without parts that identify the pod.
-func sanitizeMessage(pod *corev1.Pod, words string) string {
-	words = truncate(words, 8*maxWords) // bounds the cost of the expressions
-	words = strings.Join(strings.Fields(words), " ")
-	words = anonymize(pod, words)
-	words = identity.ReplaceAllString(words, "ID")
-	words = address.ReplaceAllString(words, "IP")
-	words = localPort.ReplaceAllString(words, "IP->IP:")
-	words = token.ReplaceAllString(words, "kube-api-access")
-	return truncate(words, maxWords)
+func sanitizeMessage(pod *corev1.Pod, message string) string {
+	message = truncate(message, 8*maxMessage) // bounds the cost of the expressions
+	message = strings.Join(strings.Fields(message), " ")
+	message = anonymize(pod, message)
+	message = identity.ReplaceAllString(message, "ID")
+	message = address.ReplaceAllString(message, "IP")
+	message = localPort.ReplaceAllString(message, "IP->IP:")
+	message = token.ReplaceAllString(message, "kube-api-access")
+	return truncate(message, maxMessage)
 }
 
 // uidLength is the length of a UID. A shorter one may be a part of a word.
@@ -106,9 +106,9 @@ var triedPod = regexp.MustCompile(`^(?:Error creating: )?pods "[^"]*" is `)
 
 // sanitizeControllerMessage returns a controller's message about its pods as one line of bounded length. It removes the
 // name of a pod that was not created, because that differs with each attempt.
-func sanitizeControllerMessage(words string) string {
-	words = strings.Join(strings.Fields(truncate(words, 8*maxWords)), " ")
-	return truncate(triedPod.ReplaceAllString(words, "pods are "), maxWords)
+func sanitizeControllerMessage(message string) string {
+	message = strings.Join(strings.Fields(truncate(message, 8*maxMessage)), " ")
+	return truncate(triedPod.ReplaceAllString(message, "pods are "), maxMessage)
 }
 
 // truncate cuts a text to a length in bytes, at the end of a character, and marks the cut.

@@ -19,9 +19,9 @@ const (
 	KindNone Kind = iota
 	// KindRetryable may pass later: network errors, 408, 425, 429, 5xx, answers
 	// that are not the API's. In v0 a 500 may also be permanent (bad input, a
-	// missing parent), so a caller bounds how often it repeats one message.
+	// missing parent). The outbox quarantines a report that keeps failing.
 	KindRetryable
-	// KindUnauthorized is 401 and 403: the credentials, not the message.
+	// KindUnauthorized is 401, or 403 without a problem code: the credentials, not the report.
 	KindUnauthorized
 	// KindNotFound is the API's own 404: the row does not exist or is deleted.
 	KindNotFound

@@ -28,7 +28,7 @@ func (f *fakeAPI) resolve(_ context.Context, gvk schema.GroupVersionKind, _ bool
 	return mapping{gvr: gvk.GroupVersion().WithResource(gvk.Kind), namespaced: true, watchable: true}, nil
 }
 
-func (f *fakeAPI) missingVerb(_ context.Context, gvr schema.GroupVersionResource, namespace string) (string, error) {
+func (f *fakeAPI) missingPermission(_ context.Context, gvr schema.GroupVersionResource, namespace string) (string, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if gvr.Resource != f.denied {

@@ -34,7 +34,7 @@ type kindEnv struct {
 // discovery answers how the API server serves a kind, and which permission is missing to watch it.
 type discovery interface {
 	resolve(ctx context.Context, gvk schema.GroupVersionKind, cached bool) (mapping, error)
-	missingVerb(ctx context.Context, gvr schema.GroupVersionResource, namespace string) (string, error)
+	missingPermission(ctx context.Context, gvr schema.GroupVersionResource, namespace string) (string, error)
 }
 
 // informerSource starts and stops informers.
@@ -277,7 +277,7 @@ func (p permissions) permits(namespace string) bool {
 func (k *kindWatcher) permittedScopes(ctx context.Context, found mapping) (permissions, error) {
 	scopes := k.env.config.Namespaces
 	if len(scopes) == 0 || !found.namespaced {
-		missing, err := k.env.discovery.missingVerb(ctx, found.gvr, "")
+		missing, err := k.env.discovery.missingPermission(ctx, found.gvr, "")
 		if err != nil {
 			return nil, err
 		}
@@ -300,7 +300,7 @@ func (k *kindWatcher) permittedScopes(ctx context.Context, found mapping) (permi
 		missing, known := k.denied[namespace]
 		if !known {
 			var err error
-			if missing, err = k.env.discovery.missingVerb(ctx, found.gvr, namespace); err != nil {
+			if missing, err = k.env.discovery.missingPermission(ctx, found.gvr, namespace); err != nil {
 				return nil, fmt.Errorf("namespace %s: %w", namespace, err)
 			}
 		}

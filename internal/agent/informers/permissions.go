@@ -10,9 +10,9 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 )
 
-// missingVerb returns the permission that the agent lacks to watch a resource in a namespace or ("") in the cluster, and how
+// missingPermission returns the permission that the agent lacks to watch a resource in a namespace or ("") in the cluster, and how
 // to grant it; empty if none is missing.
-func (c *Clients) missingVerb(ctx context.Context, gvr schema.GroupVersionResource, namespace string) (string, error) {
+func (c *Clients) missingPermission(ctx context.Context, gvr schema.GroupVersionResource, namespace string) (string, error) {
 	for _, verb := range []string{"list", "watch"} {
 		review, err := c.typed.AuthorizationV1().SelfSubjectAccessReviews().Create(ctx, &authorizationv1.SelfSubjectAccessReview{
 			Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &authorizationv1.ResourceAttributes{

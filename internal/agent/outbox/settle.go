@@ -157,15 +157,15 @@ func (o *Outbox) Refuse(item Item, refusal target.Refusal, cause error) (first b
 		e.refusal, e.refusedBy = refusal, cause.Error()
 	}
 	if o.closed {
-		o.leave(e)
+		o.putBack(e)
 	} else {
 		o.requeue(e)
 	}
 	return first
 }
 
-// leave keeps a settled entry pending for the next process. The reports behind it in its group wait for it, and are kept too.
-func (o *Outbox) leave(e *entry) {
+// putBack makes the pending report of a settled entry the first of its group, without scheduling it. Reports behind it wait for it.
+func (o *Outbox) putBack(e *entry) {
 	e.replaced = time.Time{}
 	if e.report != nil {
 		e.group.putFirst(e)
@@ -197,7 +197,7 @@ func (o *Outbox) Defer(item Item, after time.Duration) {
 	e.retry.deferTo(time.Now(), after)
 	switch {
 	case item.last && mustPersist(e.report):
-		o.leave(e)
+		o.putBack(e)
 		return
 	case item.last:
 		o.clearPending(e)
@@ -219,8 +219,9 @@ func (o *Outbox) Requeue(item Item) {
 
 // requeue makes a settled entry the first of its group, if it has a pending report.
 func (o *Outbox) requeue(e *entry) {
-	o.leave(e)
-	o.schedule(e.group)
+	g := e.group
+	o.putBack(e)
+	o.schedule(g)
 }
 
 // takeBack ends that an item is in flight.
