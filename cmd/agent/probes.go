@@ -32,7 +32,12 @@ func (r readiness) check(req *http.Request) error {
 		}
 		return errors.New("the agent has not started yet")
 	}
-	if err := r.reconciler.Ready(req.Context()); err != nil {
+	return r.synced(req.Context())
+}
+
+// synced returns an error until the declared workloads are tracked and the informers have synced.
+func (r readiness) synced(ctx context.Context) error {
+	if err := r.reconciler.Ready(ctx); err != nil {
 		return err
 	}
 	if !r.reporter.Ready() {
@@ -40,6 +45,9 @@ func (r readiness) check(req *http.Request) error {
 	}
 	return nil
 }
+
+// hasSynced reports whether the declared workloads are tracked and the informers have synced.
+func (r readiness) hasSynced() bool { return r.synced(context.Background()) == nil }
 
 // addProbes adds the server of /healthz and /readyz, if there is an address for it. The latter also fails while the state cannot be
 // written.

@@ -79,6 +79,7 @@ func run(ctx context.Context, o *options) (err error) {
 		o.reporter, clients, targets, reports, state, reporter.NewMetrics(metrics.Registry), log("reporter"), reconciler.Changed)
 	reconciler.SetReporter(p.reporter)
 	// Reports in the outbox → the control plane.
+	ready := readiness{mgr.Elected(), o.leaderElect, reconciler, p.reporter}
 	var sender notify.Sender
 	switch {
 	case api == nil:
@@ -86,7 +87,7 @@ func run(ctx context.Context, o *options) (err error) {
 	case !o.reportSets:
 		sender = notify.OneByOne(notify.NewV0Sender(api))
 	default:
-		info := notify.AgentInfo{ClusterName: o.clusterName, Version: versionText(), ClusterUID: clients.ClusterUID}
+		info := notify.AgentInfo{ClusterName: o.clusterName, Version: versionText(), ClusterUID: clients.ClusterUID, Ready: ready.hasSynced}
 		p.negotiation = notify.NewNegotiatingSender(api, reports, info, metrics.Registry, log("negotiation"))
 		sender = p.negotiation
 	}
@@ -98,7 +99,6 @@ func run(ctx context.Context, o *options) (err error) {
 	}
 	p.notifier = notify.New(o.notify, reports, sender, syncer, notify.NewMetrics(metrics.Registry, reports), log("notify"))
 
-	ready := readiness{mgr.Elected(), o.leaderElect, reconciler, p.reporter}
 	if err := addProbes(ctx, mgr, o.probeAddress, ready, state, log("probes")); err != nil {
 		return err
 	}

@@ -17,7 +17,13 @@ type AgentInfo struct {
 	// ClusterUID reads the UID of the namespace kube-system. It is called until it succeeds. Without the UID no report set
 	// can be sent.
 	ClusterUID func(context.Context) (string, error)
+	// Ready reports whether the agent has listed the watched objects; nil for always. A heartbeat says that the last statuses still
+	// hold, so there is none before, for readyTime at most.
+	Ready func() bool
 }
+
+// readyTime bounds the wait for the first heartbeat: a kind may never sync.
+const readyTime = time.Minute
 
 // agentState is the description of the agent in each report set.
 type agentState struct {

@@ -26,9 +26,12 @@ type NegotiatingSender struct {
 	schedule *schedule
 	log      logr.Logger
 
-	probed         chan struct{} // closed after the first probe
-	probeOnce      sync.Once
-	heartbeatFails bool // the last heartbeat failed; only for Run
+	probed    chan struct{} // closed after the first probe
+	probeOnce sync.Once
+	// Only for Run:
+	heartbeatFails bool      // the last heartbeat failed
+	ready          bool      // see AgentInfo.Ready
+	readyAt        time.Time // it counts as ready from then on
 }
 
 // NewNegotiatingSender returns a sender for the reports of an outbox. Nothing is sent before [NegotiatingSender.Run] has
@@ -96,6 +99,7 @@ func (n *NegotiatingSender) Run(ctx context.Context) {
 	defer n.probeOnce.Do(func() { close(n.probed) })
 	n.probe(ctx)
 	n.probeOnce.Do(func() { close(n.probed) })
+	n.readyAt = time.Now().Add(readyTime)
 	tick, recount := time.NewTicker(n.schedule.tick), time.NewTicker(n.schedule.recount)
 	defer tick.Stop()
 	defer recount.Stop()
@@ -118,13 +122,21 @@ func (n *NegotiatingSender) poll(ctx context.Context) {
 	switch {
 	case n.box.Suspended():
 	case n.inSets():
-		n.heartbeat(ctx)
+		if n.isReady() {
+			n.heartbeat(ctx)
+		}
 		if n.schedule.isDue() {
 			n.askFeatures(ctx)
 		}
 	case n.schedule.isDue():
 		n.probe(ctx)
 	}
+}
+
+// isReady reports whether the agent has been ready once, or had time for it.
+func (n *NegotiatingSender) isReady() bool {
+	n.ready = n.ready || n.agent.info.Ready == nil || n.agent.info.Ready() || time.Now().After(n.readyAt)
+	return n.ready
 }
 
 // heartbeat sends a heartbeat if one is due. It logs the first failure, because an agent without pending reports has no other

@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -487,4 +488,32 @@ func TestNegotiatingSender_HeartbeatRefused_IsLoggedOnce(t *testing.T) {
 	if n := len(lines); n != 0 {
 		t.Errorf("%d more lines about heartbeats were logged, want none", n)
 	}
+}
+
+// A heartbeat says that the last statuses still hold. An agent that has not listed its objects does not know that.
+func TestNegotiatingSender_Heartbeat_WaitsUntilReady(t *testing.T) {
+	m := newModel(t)
+	var ready atomic.Bool
+	beats := make(chan bool, 1000) // whether the agent was ready
+	m.refuse = func(_ http.ResponseWriter, set threeport.ReportSet, _ string) bool {
+		if len(set.Reports) == 0 {
+			beats <- ready.Load()
+		}
+		return false
+	}
+	b := newNegotiationBench(t, m, nil)
+	asked := make(chan struct{}, 1000)
+	b.sender.agent.info.Ready = func() bool { asked <- struct{}{}; return ready.Load() }
+	b.run(func() {
+		b.untilChanged()
+		for range 10 {
+			<-asked
+		}
+		ready.Store(true)
+		for range 3 {
+			if !<-beats {
+				t.Error("there was a heartbeat before the agent was ready")
+			}
+		}
+	})
 }

@@ -149,8 +149,8 @@ func (r *Reporter) loop(ctx context.Context) {
 // The pause after a number of affected objects were queued. While many objects arrive that own each other, each of them affects many, and
 // they would be queued again with each arrival.
 const (
-	pausePerAffected = 50 * time.Microsecond
-	maxAffectedPause = 200 * time.Millisecond
+	pausePerAffected = 100 * time.Microsecond
+	maxAffectedPause = 500 * time.Millisecond
 )
 
 func pauseAfter(ctx context.Context, affected int) {

@@ -200,7 +200,7 @@ func (g *graph) visitDescendants(uid types.UID, visit func(Identity) (below bool
 
 // maxAncestors bounds the owners of an object and their owners that are followed, the nearest. Known chains of controllers have fewer
 // than ten. Anybody may write objects that all own each other, and each walk would visit all of them.
-const maxAncestors = 128
+const maxAncestors = 32
 
 // ancestors returns the owners of an object and their owners, nearest first, at most maxAncestors. A known object may name owners that
 // are unknown; these are included, and end their chain.

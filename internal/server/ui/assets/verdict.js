@@ -69,7 +69,7 @@ function facts(workload, began) {
     fact(typeName(workload.type), h('span', { class: 'mono' }, workload.id)));
 }
 
-const SAME = 60_000; // times that differ by less are one begin, in milliseconds: an Event of a change and its report have two clocks
+const SAME = 5_000; // times that differ by less are one begin, in milliseconds: an Event of a change and its report have two clocks
 
 // begins is since when the present cause holds, followed by when the workload was last Healthy, or else the start of its status, if
 // that is another time.
