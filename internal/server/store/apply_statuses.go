@@ -81,9 +81,9 @@ func (a *applyTx) causeSince(v statusUpdate, sinceBefore int64) int64 {
 		return v.since
 	case isSameCause(v.Reason, v.reason):
 		return v.causeSince
-	case v.changed:
+	case v.changed && v.since >= sinceBefore:
 		return v.since
-	default:
+	default: // also for a status that resumes an earlier one, after it was Unknown in between
 		return a.now
 	}
 }

@@ -127,6 +127,12 @@ func TestApplyStatuses_CauseSince(t *testing.T) {
 		if got := report("Unhealthy", "CrashLoopBackOff", "1 pod CrashLoopBackOff"); !got.Equal(start) {
 			t.Errorf("the cause of a status with a corrected start holds since %v, want %v", got, start)
 		}
+		down := start
+		report("Unknown", "Unavailable", "the API server does not answer")
+		start = down.Add(-time.Minute) // report adds it again: the status resumes
+		if got := report("Unhealthy", "Absent", "Deployment web does not exist"); time.Since(got) > time.Minute {
+			t.Errorf("another cause of a resumed status holds since %v, want now", got)
+		}
 		if _, err := s.Update(t.Context(), resource(t, workload), int64(w.workload.ID), []any{nil, "Down", nil}); err != nil {
 			t.Fatal(err)
 		}
