@@ -113,7 +113,7 @@ func TestReporter_FlappingStatus_IsDamped(t *testing.T) {
 	turn(health.Unhealthy, "Unhealthy")
 	turn(health.Healthy, "Healthy")
 	turn(health.Unhealthy, "Unhealthy")
-	turn(health.Healthy, "Unhealthy", "Said: Healthy now, but 4 changes in 10 min: Unhealthy until 5 min pass without one; before: somebody said so")
+	turn(health.Healthy, "Unhealthy", "Flapping: Healthy now, but 4 changes in 10 min: Unhealthy until 5 min pass without one; before: somebody said so")
 	resource := w.statuses(wl)[0]
 	if resource.Health != "Healthy" {
 		t.Errorf("the resource is %s, want it undamped", resource.Health)
