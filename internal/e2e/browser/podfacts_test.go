@@ -180,8 +180,8 @@ func TestWorkloadPage_RolloutUndo_OnlyOfFailedRollout(t *testing.T) {
 	}
 }
 
-// Without current data, no command that changes the cluster is shown.
-func TestWorkloadPage_RolloutUndo_OnlyOfCurrentData(t *testing.T) {
+// Without current data, no command that changes the cluster is shown, and the title does not claim the status.
+func TestWorkloadPage_ConnectionLost_ShowsNoCurrentState(t *testing.T) {
 	api, instances := startAPI(t, neverOffline, Sample(time.Now()))
 	proxy := newFaultProxy(t, api)
 	tab := openTab(t)
@@ -195,8 +195,9 @@ func TestWorkloadPage_RolloutUndo_OnlyOfCurrentData(t *testing.T) {
 	proxy.setFault(failWith503())
 	proxy.CloseClientConnections()
 	until(t, tab, "document.querySelector('#live').dataset.state === 'lost'")
+	until(t, tab, "document.title === 'Not connected: checkout, was Down'")
 	expectCommands(t, tab, history)
 	proxy.setFault(nil)
-	until(t, tab, "document.querySelector('#live').dataset.state === 'live'")
+	until(t, tab, "document.querySelector('#live').dataset.state === 'live' && document.title === 'Down: checkout'")
 	expectCommands(t, tab, history, undo)
 }

@@ -39,7 +39,9 @@ func (s *Store) ApplyAs(ctx context.Context, set threeport.ReportSet, policy Cla
 	}
 	of := &setSender{Agent: &set.Agent, policy: policy}
 	defer func() { release(of.took) }()
-	chunks, err := s.chunksOf(ctx, set.Agent.ClusterUID, validItems(set.Reports, answer.Items, time.Now()))
+	begin := time.Now()
+	chunks, err := s.chunksOf(ctx, set.Agent.ClusterUID, validItems(set.Reports, answer.Items, begin))
+	of.took += time.Since(begin)
 	for _, items := range chunks { // at least one: the heartbeat is recorded also without items
 		if err = s.applyItems(ctx, of, items); err != nil {
 			break
@@ -51,8 +53,8 @@ func (s *Store) ApplyAs(ctx context.Context, set threeport.ReportSet, policy Cla
 	return answer, of.claimed, nil
 }
 
-// setSender is the agent of a report set, the workloads that the set assigned to its cluster, and the time that its transactions
-// took without the wait for a connection.
+// setSender is the agent of a report set, the workloads that the set assigned to its cluster, and the time that its reads and
+// transactions took without the wait for a connection.
 type setSender struct {
 	*threeport.Agent
 	policy  ClaimPolicy

@@ -52,9 +52,11 @@ func (i *item) cost() int64 {
 func (s *Store) storedCosts(ctx context.Context, clusterUID string, items []*item) ([]int64, error) {
 	costs := make([]int64, len(items))
 	var trees, operations []int
+	counted := map[instanceKey]bool{}
 	for n, one := range items {
 		switch {
-		case one.Tree != nil:
+		case one.Tree != nil && !counted[one.instance]: // of several trees, one is applied
+			counted[one.instance] = true
 			trees = append(trees, n)
 		case one.Operation != nil:
 			operations = append(operations, n)

@@ -1,8 +1,8 @@
-// Creations, changes of the spec, and deletions of listed objects. The API has the times of their reports; the timeline and the list of Events show them like Events.
+// Creations, changes of the spec, and deletions of listed objects. The time of a change or a deletion is that of its report; the timeline and the list of Events show them like Events.
 
 import { objectKey } from './objects.js';
 
-const CHANGES = [['created', 'Created', 'The creation of the object was reported.'], ['specChanged', 'SpecChanged', 'A change of the spec was reported.'], ['deleted', 'Deleted', 'The deletion of the object was reported.']];
+const CHANGES = [['created', 'Created', 'The object was created.'], ['specChanged', 'SpecChanged', 'A change of the spec was reported.'], ['deleted', 'Deleted', 'The deletion of the object was reported.']];
 
 /** Lifecycle makes Events of the times of objects. They have `lifecycle`, the name of the time. */
 export class Lifecycle {
