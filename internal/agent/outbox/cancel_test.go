@@ -334,16 +334,20 @@ func TestOutbox_DropRejected(t *testing.T) {
 		{"none", nil},
 	} {
 		t.Run(tt.reason, func(t *testing.T) {
-			pending, rejected := New(Config{}, nil), New(Config{}, nil)
-			for _, o := range []*Outbox{pending, rejected} {
+			pending, rejected, unknown := New(Config{}, nil), New(Config{}, nil), New(archiveConfig, nil)
+			for _, o := range []*Outbox{pending, rejected, unknown} {
 				o.Offer(first)
 				o.Offer(second)
 			}
 			for range 2 {
 				rejected.Reject(take(t, rejected), errSend)
+				unknown.Refuse(take(t, unknown), target.UnknownResource, errSend)
 			}
-			for _, o := range []*Outbox{pending, rejected} {
+			for _, o := range []*Outbox{pending, rejected, unknown} {
 				o.DropRejected(observe.EventSubject("a"), tt.except...)
+			}
+			if left := unknown.Pending(); left != len(tt.except) {
+				t.Errorf("%d reports for unknown rows are pending, want %d", left, len(tt.except))
 			}
 			if pending.Pending() != 2 {
 				t.Errorf("%d reports are pending, want 2", pending.Pending())

@@ -90,6 +90,17 @@ func (e *entry) mustDeliver() bool {
 	return e.dead != nil && e.dead.report != nil && mustPersist(e.dead.report)
 }
 
+// rejectedBy returns the instance of a dead letter, or of a report for a row that the control plane has not.
+func (e *entry) rejectedBy() (target.Instance, bool) {
+	switch {
+	case e.dead != nil:
+		return e.dead.instance, true
+	case e.report != nil && (e.refusal == target.UnknownInstance || e.refusal == target.UnknownResource):
+		return e.report.Instance(), true
+	}
+	return target.Instance{}, false
+}
+
 func (e *entry) isIdle() bool { return e.report == nil && !e.isInFlight() }
 
 // group has the entries that share an ordering key.

@@ -168,12 +168,13 @@ func (o *Outbox) Cancel(key observe.Key) {
 	}
 }
 
-// DropRejected drops the dead letters of a subject, except those to the given instances.
+// DropRejected drops the dead letters of a subject, and its reports for rows that the control plane has not, except those to the
+// given instances. Nothing names these rows any longer.
 func (o *Outbox) DropRejected(subject observe.Subject, except ...target.Instance) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for _, e := range o.about(subject) {
-		if e.dead != nil && !slices.Contains(except, e.dead.instance) {
+		if to, ok := e.rejectedBy(); ok && !slices.Contains(except, to) {
 			o.cancel(e)
 		}
 	}

@@ -190,6 +190,7 @@ func (r *objectReporter) withdrawOthers(current target.Identity, ref target.Ref,
 		}
 		r.sink.ForgetExcept(observe.SubjectOf(old.operation()), keys...)
 		if !slices.ContainsFunc(kept, func(o attributedObject) bool { return o.UID == old.UID }) {
+			r.sink.DropRejected(observe.SyntheticSubject(old.UID))
 			r.sink.ForgetExcept(observe.SyntheticSubject(old.UID)) // the cache may no longer have the pod
 		}
 	}

@@ -28,7 +28,8 @@ type Sink interface {
 type Withdrawals interface {
 	// Cancel drops the pending or rejected report of a key, which may be offered again.
 	Cancel(observe.Key)
-	// DropRejected drops the rejected reports of a subject, except those to the given instances. They may be offered again.
+	// DropRejected drops the rejected reports of a subject, and those for rows that the control plane has not, except those to the
+	// given instances. They may be offered again.
 	DropRejected(subject observe.Subject, except ...target.Instance)
 	// ForgetExcept forgets the keys of a subject, except those to keep, and drops their pending reports. Pending Events and
 	// deletions are delivered first.

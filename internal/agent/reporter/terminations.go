@@ -15,6 +15,7 @@ func (r *objectReporter) reportTerminations(pod *corev1.Pod, id target.Identity,
 		for _, t := range terminations {
 			r.sink.Cancel(observe.EventKey(observe.TerminationUID(id.UID, t.Container, t.Restart)))
 		}
+		r.sink.DropRejected(observe.SyntheticSubject(id.UID)) // those of earlier restarts
 		r.sink.ForgetExcept(observe.SyntheticSubject(id.UID))
 		return
 	}
