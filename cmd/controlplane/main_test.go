@@ -73,7 +73,7 @@ func TestRun_InvalidArguments(t *testing.T) {
 		{"rate without authentication has no effect", []string{"--viewer-rate-limit=1", "--auth-enabled=false"}, 2, "--viewer-rate-limit without authentication has no effect"},
 		{"watches without authentication have no effect", []string{"--max-watches=5", "--auth-enabled=false"}, 2, "--max-watches without authentication has no effect"},
 		{"few bytes of a cluster", []string{"--max-cluster-bytes=1KiB"}, 2, "1024 bytes of a cluster: use at least 65536"},
-		{"no watches", []string{"--max-watches=0"}, 2, "0 watches of a principal: use 1 to 9000"},
+		{"no watches", []string{"--max-watches=0"}, 2, "0 watches of a principal: use 1 to 3600"},
 		{"session without authentication has no effect", []string{"--session-lifetime=1h", "--auth-enabled=false"}, 2, "--session-lifetime without authentication has no effect"},
 		{"short session", []string{"--session-lifetime=1s"}, 2, "session lifetime 1s: must be at least a minute and at most 30 days"},
 		{"proxy without a network", []string{"--trusted-proxies=10.0.0.0/8,192.0.2.7"}, 2, `"192.0.2.7" is not a CIDR: use one such as`},
