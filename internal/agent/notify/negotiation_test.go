@@ -490,7 +490,7 @@ func TestNegotiatingSender_HeartbeatRefused_IsLoggedOnce(t *testing.T) {
 	}
 }
 
-// A heartbeat says that the last statuses still hold. An agent that has not listed its objects does not know that.
+// A heartbeat says that the last statuses still hold. An agent knows that once it has listed its objects.
 func TestNegotiatingSender_Heartbeat_WaitsUntilReady(t *testing.T) {
 	m := newModel(t)
 	var ready atomic.Bool

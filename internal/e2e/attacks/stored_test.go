@@ -60,7 +60,7 @@ func TestMemory_SmallSetChangesLargeRows(t *testing.T) {
 	})
 }
 
-// The answer to an invalid body does not quote it. Nobody may read it, so it stays in memory.
+// An answer that quotes its body takes as much memory, until the client reads it.
 func TestMemory_AnswerQuotesBody(t *testing.T) {
 	databases.OnSQLite(t, func(t *testing.T, address string) {
 		t.Helper()

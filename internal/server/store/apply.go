@@ -53,8 +53,8 @@ func (s *Store) ApplyAs(ctx context.Context, set threeport.ReportSet, policy Cla
 	return answer, of.claimed, nil
 }
 
-// setSender is the agent of a report set, the workloads that the set assigned to its cluster, and the time that its reads and
-// transactions took without the wait for a connection.
+// setSender is the agent of a report set, with the workloads that the set assigned to its cluster. took is the time of its reads and
+// transactions, without the wait for a connection of the latter.
 type setSender struct {
 	*threeport.Agent
 	policy  ClaimPolicy
