@@ -9,8 +9,7 @@ import (
 )
 
 // The bounds of the streams of one replica. Each takes 45 KiB, most of it the stacks of two goroutines, and with HTTP/1.1 a
-// connection: 180 MiB in all. A role has at most
-// nine tenths of them, so that viewers cannot keep administrators out.
+// connection: 180 MiB in all. A role has at most nine tenths of them, so that viewers cannot keep administrators out.
 const (
 	maxWatches        = 4_000
 	maxWatchesPerRole = maxWatches / 10 * 9

@@ -21,14 +21,9 @@ func (r *Rows[T]) UnmarshalJSON(text []byte) error {
 
 // countItems returns the number of items of a valid JSON list, or one for an empty one.
 func countItems(list []byte) int {
-	items, depth, inText := 1, 0, false
-	for i := 0; i < len(list); i++ {
-		switch c := list[i]; {
-		case inText && c == '\\':
-			i++
-		case c == '"':
-			inText = !inText
-		case inText:
+	items, depth := 1, 0
+	for c := range outsideTexts(list) {
+		switch {
 		case c == '[' || c == '{':
 			depth++
 		case c == ']' || c == '}':

@@ -70,11 +70,12 @@ func (a archive) get(key observe.Key) (archivedEvent, bool) {
 
 // take removes an Event.
 func (a archive) take(key observe.Key) (archivedEvent, bool) {
-	event, ok := a.get(key)
-	if ok {
-		id, _ := archiveID(key)
-		delete(a, id)
+	id, ok := archiveID(key)
+	if !ok {
+		return archivedEvent{}, false
 	}
+	event, ok := a[id]
+	delete(a, id)
 	return event, ok
 }
 

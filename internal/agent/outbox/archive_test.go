@@ -28,20 +28,12 @@ var archiveConfig = Config{Backoff: Backoff{Base: time.Nanosecond, Max: time.Nan
 // withoutArchive returns an outbox that keeps all Events as entries.
 func withoutArchive(store Store) *Outbox {
 	o := New(archiveConfig, store)
-	for key := range o.archive.all() {
+	for _, uid := range o.archive.uids() {
+		key := observe.EventKey(uid)
 		o.get(key, observe.OrderingKey(key))
 	}
 	o.archive = nil
 	return o
-}
-
-// all returns the keys of an archive.
-func (a archive) all() map[observe.Key]bool {
-	out := map[observe.Key]bool{}
-	for id := range a {
-		out[observe.EventKey(types.UID(id.String()))] = true
-	}
-	return out
 }
 
 // An outbox whose Events are archived does the same as one whose Events are all entries.

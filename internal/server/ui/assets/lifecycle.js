@@ -1,4 +1,5 @@
-// Creations, changes of the spec, and deletions of listed objects. The time of a change or a deletion is that of its report; the timeline and the list of Events show them like Events.
+// Creations, changes of the spec, and deletions of listed objects. The time of a change or a deletion is that of its report.
+// The timeline and the list of Events show them like Events.
 
 import { objectKey } from './objects.js';
 
