@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -45,7 +46,7 @@ func (r *Reconciler) recordHealthEvent(ctx context.Context, wl *v1alpha1.Threepo
 	if cause := joinUnique(s.Reason, s.Message); cause != "" {
 		note += ": " + cause
 	}
-	r.recordEvent(ctx, wl, eventsv1.Event{Type: eventType, Reason: s.Health, Action: "Assess", Note: note})
+	r.events.record(ctx, wl, eventsv1.Event{Type: eventType, Reason: s.Health, Action: "Assess", Note: note})
 }
 
 // recordDeliveryEvent writes an Event if the control plane begins or ceases to refuse reports. Pending reports are no change:
@@ -59,7 +60,7 @@ func (r *Reconciler) recordDeliveryEvent(ctx context.Context, wl *v1alpha1.Three
 	if after.Status != metav1.ConditionTrue {
 		eventType = corev1.EventTypeWarning
 	}
-	r.recordEvent(ctx, wl, eventsv1.Event{Type: eventType, Reason: after.Reason, Action: "Deliver", Note: after.Message})
+	r.events.record(ctx, wl, eventsv1.Event{Type: eventType, Reason: after.Reason, Action: "Deliver", Note: after.Message})
 }
 
 // isNewAnswer records the reason of the condition Delivered, and reports whether it differs from the last one. Pending does
@@ -67,7 +68,7 @@ func (r *Reconciler) recordDeliveryEvent(ctx context.Context, wl *v1alpha1.Three
 func (r *Reconciler) isNewAnswer(workload string, before, after *metav1.Condition) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	w := r.writesOf(workload)
+	w := r.workload(workload)
 	if w.answered == "" && before != nil && before.Reason != reasonPending { // an earlier process wrote the status
 		w.answered = before.Reason
 	}
@@ -79,10 +80,15 @@ func (r *Reconciler) isNewAnswer(workload string, before, after *metav1.Conditio
 	return last != after.Reason
 }
 
-// recordEvent completes an Event about a ThreeportWorkload and writes it. A failure is logged, and the first one only if the
-// agent may not write Events: an earlier ClusterRole does not permit it. The recorder of client-go would log an error for
-// each Event.
-func (r *Reconciler) recordEvent(ctx context.Context, wl *v1alpha1.ThreeportWorkload, ev eventsv1.Event) {
+// eventRecorder writes Kubernetes Events. A failure is logged, and the first one only if the agent may not write Events: an
+// earlier ClusterRole does not permit it. The recorder of client-go would log an error for each Event.
+type eventRecorder struct {
+	create    func(context.Context, *eventsv1.Event) error
+	forbidden sync.Once // for the log
+}
+
+// record completes an Event about a ThreeportWorkload and writes it.
+func (r *eventRecorder) record(ctx context.Context, wl *v1alpha1.ThreeportWorkload, ev eventsv1.Event) {
 	const controllerName = "threeport-agent"
 	host, _ := os.Hostname() // only for people
 	now := time.Now()
@@ -94,11 +100,11 @@ func (r *Reconciler) recordEvent(ctx context.Context, wl *v1alpha1.ThreeportWork
 	ev.Regarding = corev1.ObjectReference{
 		APIVersion: v1alpha1.GroupVersion.String(), Kind: "ThreeportWorkload", Name: wl.Name, UID: wl.UID, ResourceVersion: wl.ResourceVersion,
 	}
-	err := r.createEvent(ctx, &ev)
+	err := r.create(ctx, &ev)
 	switch {
 	case err == nil:
 	case apierrors.IsForbidden(err):
-		r.forbiddenEvents.Do(func() {
+		r.forbidden.Do(func() {
 			ctrl.LoggerFrom(ctx).Info("The agent may not write Kubernetes Events: apply the ClusterRole threeport-agent-workloads of this version", "error", err.Error())
 		})
 	default:

@@ -25,7 +25,7 @@ func TestEvents_HealthAndDelivery_OneForEachChange(t *testing.T) {
 		}
 		return err
 	}
-	w.reconciler.createEvent = capture
+	w.reconciler.events.create = capture
 	wl := workload("events-of-changes", "a")
 	w.create(wl)
 	refused := target.DeliveryProgress{Pending: 2, Refusal: target.UnknownInstance}
@@ -53,7 +53,7 @@ func TestEvents_HealthAndDelivery_OneForEachChange(t *testing.T) {
 	} {
 		if step.restart {
 			w.restart()
-			w.reconciler.createEvent = capture
+			w.reconciler.events.create = capture
 		}
 		w.verdict(step.status, "", "")
 		if step.cause != "" {

@@ -55,12 +55,11 @@ func (r *Reconciler) finalize(ctx context.Context, wl *v1alpha1.ThreeportWorkloa
 func (r *Reconciler) waited(name string) time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	since, ok := r.deleted[name]
-	if !ok {
-		since = r.now()
-		r.deleted[name] = since
+	w := r.workload(name)
+	if w.deletedSince.IsZero() {
+		w.deletedSince = r.now()
 	}
-	return r.now().Sub(since)
+	return r.now().Sub(w.deletedSince)
 }
 
 // lastReportsDelivered reports whether all reports of a deleted workload are delivered. If that cannot be checked, it

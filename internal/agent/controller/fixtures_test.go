@@ -299,7 +299,7 @@ func (w *world) expectEnded(want ...string) {
 // expectEmpty fails the test if the reconciler still has state of a workload.
 func (w *world) expectEmpty() {
 	w.Helper()
-	if !w.targets.Empty() || len(w.reconciler.writes) > 0 || len(w.reconciler.deleted) > 0 {
-		w.Errorf("the reconciler still has workloads %v, writes %v, deletions %v; want none", w.targets.WorkloadNames(), w.reconciler.writes, w.reconciler.deleted)
+	if !w.targets.Empty() || len(w.reconciler.workloads) > 0 {
+		w.Errorf("the registry still has workloads %v, and the reconciler %v; want none", w.targets.WorkloadNames(), w.reconciler.workloads)
 	}
 }

@@ -83,27 +83,41 @@ type Reconciler struct {
 	state    State
 	lease    *v1alpha1.LeaseReference // in each status; nil if there is none
 
-	createEvent     func(context.Context, *eventsv1.Event) error
-	forbiddenEvents sync.Once // for the log
-	now             func() time.Time
+	events   eventRecorder
+	now      func() time.Time
 
-	starting sync.Mutex
-	started  bool // endUndeclared is done
+	started onceSucceeded // endUndeclared
 
 	mu sync.Mutex
 	// lastReconcile is when a reconcile last succeeded; at first, when the reconciler was made.
 	lastReconcile time.Time
 	queue         workqueue.TypedRateLimitingInterface[reconcile.Request]
-	writes        map[string]*writeState
-	deleted       map[string]time.Time // when this process first saw the deletion of a workload with a finalizer
+	workloads     map[string]*workloadState
+}
+
+// onceSucceeded does something until it succeeds once.
+type onceSucceeded struct {
+	mu   sync.Mutex
+	done bool
+}
+
+func (o *onceSucceeded) do(f func() error) error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.done {
+		return nil
+	}
+	err := f()
+	o.done = err == nil
+	return err
 }
 
 // New returns a reconciler. Call [Reconciler.SetReporter] before the manager starts.
 func New(c client.Client, targets *target.Registry, delivery Delivery, state State) *Reconciler {
 	return &Reconciler{
 		client: c, targets: targets, delivery: delivery, state: state, now: time.Now,
-		createEvent: func(ctx context.Context, ev *eventsv1.Event) error { return c.Create(ctx, ev) },
-		writes:      map[string]*writeState{}, deleted: map[string]time.Time{}, lastReconcile: time.Now(),
+		events:    eventRecorder{create: func(ctx context.Context, ev *eventsv1.Event) error { return c.Create(ctx, ev) }},
+		workloads: map[string]*workloadState{}, lastReconcile: time.Now(),
 	}
 }
 
@@ -121,7 +135,7 @@ const workingLimit = 2 * time.Minute
 func (r *Reconciler) Working() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if since := r.now().Sub(r.lastReconcile); len(r.writes) > 0 && since > workingLimit {
+	if since := r.now().Sub(r.lastReconcile); len(r.workloads) > 0 && since > workingLimit {
 		return fmt.Errorf("no ThreeportWorkload was reconciled for %s", since.Round(time.Second))
 	}
 	return nil
@@ -135,7 +149,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		r.queue = queue
 		return nil
 	})
-	if err := mgr.Add(manager.RunnableFunc(r.endUndeclared)); err != nil { // also if there is no workload to reconcile
+	if err := mgr.Add(manager.RunnableFunc(r.start)); err != nil { // also if there is no workload to reconcile
 		return fmt.Errorf("add the start of the controller: %w", err)
 	}
 	return ctrl.NewControllerManagedBy(mgr).
@@ -167,7 +181,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 }
 
 func (r *Reconciler) reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
-	if err := r.endUndeclared(ctx); err != nil {
+	if err := r.start(ctx); err != nil {
 		return ctrl.Result{}, err
 	}
 	var wl v1alpha1.ThreeportWorkload
@@ -221,8 +235,7 @@ func (r *Reconciler) forget(name string) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	delete(r.writes, name)
-	delete(r.deleted, name)
+	delete(r.workloads, name)
 }
 
 // endUnusedInstance reports that the former instance of a workload is no longer watched, unless another workload declares it, and
@@ -235,14 +248,14 @@ func (r *Reconciler) endUnusedInstance(before target.Workload, why string) {
 	r.delivery.ForgetInstance(before.Instance)
 }
 
-// endUndeclared ends the instances that an earlier process reported and that are no longer declared. It does so once, before a
-// workload is declared, so that no later status of an instance is replaced.
+// start does once what comes before a workload is declared.
+func (r *Reconciler) start(ctx context.Context) error {
+	return r.started.do(func() error { return r.endUndeclared(ctx) })
+}
+
+// endUndeclared ends the instances that an earlier process reported and that are no longer declared. It comes before a workload
+// is declared, so that no later status of an instance is replaced.
 func (r *Reconciler) endUndeclared(ctx context.Context) error {
-	r.starting.Lock()
-	defer r.starting.Unlock()
-	if r.started {
-		return nil
-	}
 	var list v1alpha1.ThreeportWorkloadList
 	if err := r.client.List(ctx, &list); err != nil {
 		return fmt.Errorf("list ThreeportWorkloads: %w", err)
@@ -253,7 +266,6 @@ func (r *Reconciler) endUndeclared(ctx context.Context) error {
 	}
 	isDeclared := func(instance target.Instance) bool { return declared[instance] }
 	r.delivery.EndUndeclared(isDeclared, "its ThreeportWorkload was deleted while the agent did not run", r.now())
-	r.started = true
 	return nil
 }
 

@@ -55,7 +55,7 @@ func (r *Reconciler) reconcileStatus(ctx context.Context, wl *v1alpha1.Threeport
 func (r *Reconciler) writeDelay(wl *v1alpha1.ThreeportWorkload, v verdict, u urgency) time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	w, now, current := r.writesOf(wl.Name), r.now(), wl.Status
+	w, now, current := r.workload(wl.Name), r.now(), wl.Status
 	if w.lastWrite.IsZero() && current.ObservedGeneration != 0 {
 		w.lastWrite = w.firstSeen // An earlier process wrote the status. The first observations of this one may be incomplete.
 	}
@@ -80,7 +80,7 @@ func (r *Reconciler) write(ctx context.Context, wl *v1alpha1.ThreeportWorkload, 
 		return false, fmt.Errorf("write status of ThreeportWorkload %s: %w", wl.Name, err)
 	}
 	r.mu.Lock()
-	r.writesOf(wl.Name).recordWrite(r.now())
+	r.workload(wl.Name).recordWrite(r.now())
 	r.mu.Unlock()
 	r.recordEvents(ctx, wl, before.Status)
 	return true, nil

@@ -111,7 +111,7 @@ func (r *Reconciler) recordTransition(wl *v1alpha1.ThreeportWorkload) {
 		return
 	}
 	r.mu.Lock()
-	w := r.writesOf(wl.Name)
+	w := r.workload(wl.Name)
 	stale := s.HealthSince.Time.Before(w.lastTransition) // The cache does not have the latest write yet.
 	if !stale {
 		w.lastTransition = s.HealthSince.Time

@@ -40,7 +40,7 @@ const (
 // because after a start their writes come together.
 func (r *Reconciler) confirmationWait(wl *v1alpha1.ThreeportWorkload) time.Duration {
 	r.mu.Lock()
-	last := r.writesOf(wl.Name).ownWrite
+	last := r.workload(wl.Name).ownWrite
 	r.mu.Unlock()
 	if confirmed := wl.Status.ConfirmedAt; confirmed != nil && !confirmed.After(r.now()) { // else an earlier agent's clock was ahead
 		last = later(last, confirmed.Time)
@@ -105,8 +105,8 @@ func withoutRoutine(status v1alpha1.ThreeportWorkloadStatus) *v1alpha1.Threeport
 	return out
 }
 
-// writeState is this process's record of the status writes of a workload.
-type writeState struct {
+// workloadState is what this process knows of a workload, beside the registry.
+type workloadState struct {
 	firstSeen time.Time
 	// lastWrite is the time of the last write; firstSeen if an earlier process wrote the status.
 	lastWrite time.Time
@@ -118,20 +118,22 @@ type writeState struct {
 	lastTransition time.Time
 	// answered is the last reason of the condition Delivered other than Pending; empty before the first Event about it.
 	answered string
+	// deletedSince is when this process first saw the deletion of the workload; zero before.
+	deletedSince time.Time
 }
 
-// writesOf returns the record of a workload; with mu held.
-func (r *Reconciler) writesOf(workload string) *writeState {
-	w := r.writes[workload]
+// workload returns the state of a workload; with mu held.
+func (r *Reconciler) workload(name string) *workloadState {
+	w := r.workloads[name]
 	if w == nil {
-		w = &writeState{firstSeen: r.now()}
-		r.writes[workload] = w
+		w = &workloadState{firstSeen: r.now()}
+		r.workloads[name] = w
 	}
 	return w
 }
 
 // wait returns how long a write has to wait.
-func (w *writeState) wait(now time.Time, u urgency) time.Duration {
+func (w *workloadState) wait(now time.Time, u urgency) time.Duration {
 	next := w.budgetUsed.Add(-(writeBurst - 1) * statusInterval)
 	switch u {
 	case unchanged, immediate:
@@ -144,7 +146,7 @@ func (w *writeState) wait(now time.Time, u urgency) time.Duration {
 }
 
 // recordWrite takes a write from the budget.
-func (w *writeState) recordWrite(now time.Time) {
+func (w *workloadState) recordWrite(now time.Time) {
 	w.lastWrite, w.ownWrite, w.budgetUsed = now, now, later(w.budgetUsed, now).Add(statusInterval)
 }
 

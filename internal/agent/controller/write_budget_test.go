@@ -151,8 +151,8 @@ func TestUrgencyOf(t *testing.T) {
 
 func TestWriteState_Wait(t *testing.T) {
 	start := time.Date(2001, 2, 3, 4, 5, 6, 0, time.UTC)
-	writesAt := func(seconds ...int) *writeState {
-		w := &writeState{firstSeen: start}
+	writesAt := func(seconds ...int) *workloadState {
+		w := &workloadState{firstSeen: start}
 		for _, s := range seconds {
 			w.recordWrite(start.Add(time.Duration(s) * time.Second))
 		}
@@ -160,7 +160,7 @@ func TestWriteState_Wait(t *testing.T) {
 	}
 	for _, c := range []struct {
 		reason                        string
-		state                         *writeState
+		state                         *workloadState
 		now                           int // seconds
 		immediate, important, routine int // seconds to wait
 	}{
@@ -202,7 +202,7 @@ func TestWriteState_Wait(t *testing.T) {
 func TestWriteState_BoundsWritesInAnyTime(t *testing.T) {
 	for seed := range uint64(200) {
 		random := rand.New(rand.NewPCG(seed, 0))
-		w := &writeState{}
+		w := &workloadState{}
 		now := time.Date(2001, 2, 3, 4, 5, 6, 0, time.UTC)
 		var writes []time.Time
 		for range 2000 {

@@ -27,44 +27,54 @@ type cachedEvent struct {
 	name            string
 	uid             types.UID
 	resourceVersion string
-
-	involvedName string
-	involvedUID  types.UID
+	involved        cachedReference
 
 	// The fields that many Events have in common are shared.
-	namespace, involvedAPIVersion, involvedKind, involvedNamespace, eventType, reason unique.Handle[string]
+	namespace, eventType, reason unique.Handle[string]
 
 	message   string
 	series    *corev1.EventSeries
 	count     int32
 	shortened bool // the Event has a longer reason or message
-
-	// The times are in microseconds, the resolution of the API.
-	created, first, last, eventTime int64
+	times     cachedTimes
 }
+
+// cachedReference is the involved object of a cachedEvent.
+type cachedReference struct {
+	name                        string
+	uid                         types.UID
+	apiVersion, kind, namespace unique.Handle[string]
+}
+
+// cachedTimes are the times of a cachedEvent in microseconds, the resolution of the API.
+type cachedTimes struct{ created, first, last, event int64 }
 
 func newCachedEvent(ev *corev1.Event) *cachedEvent {
 	reason, message := shorten(ev.Reason, maxCachedReason), shorten(ev.Message, maxCachedMessage)
 	return &cachedEvent{
-		namespace:          unique.Make(ev.Namespace),
-		name:               ev.Name,
-		uid:                ev.UID,
-		resourceVersion:    ev.ResourceVersion,
-		involvedAPIVersion: unique.Make(identity(ev.InvolvedObject.APIVersion)),
-		involvedKind:       unique.Make(identity(ev.InvolvedObject.Kind)),
-		involvedNamespace:  unique.Make(identity(ev.InvolvedObject.Namespace)),
-		involvedName:       identity(ev.InvolvedObject.Name),
-		involvedUID:        types.UID(identity(string(ev.InvolvedObject.UID))),
-		eventType:          unique.Make(shorten(ev.Type, maxCachedReason)),
-		reason:             unique.Make(reason),
-		message:            message,
-		shortened:          reason != ev.Reason || message != ev.Message,
-		series:             ev.Series,
-		count:              ev.Count,
-		created:            ev.CreationTimestamp.UnixMicro(),
-		first:              ev.FirstTimestamp.UnixMicro(),
-		last:               ev.LastTimestamp.UnixMicro(),
-		eventTime:          ev.EventTime.UnixMicro(),
+		namespace:       unique.Make(ev.Namespace),
+		name:            ev.Name,
+		uid:             ev.UID,
+		resourceVersion: ev.ResourceVersion,
+		involved: cachedReference{
+			name:       identity(ev.InvolvedObject.Name),
+			uid:        types.UID(identity(string(ev.InvolvedObject.UID))),
+			apiVersion: unique.Make(identity(ev.InvolvedObject.APIVersion)),
+			kind:       unique.Make(identity(ev.InvolvedObject.Kind)),
+			namespace:  unique.Make(identity(ev.InvolvedObject.Namespace)),
+		},
+		eventType: unique.Make(shorten(ev.Type, maxCachedReason)),
+		reason:    unique.Make(reason),
+		message:   message,
+		shortened: reason != ev.Reason || message != ev.Message,
+		series:    ev.Series,
+		count:     ev.Count,
+		times: cachedTimes{
+			created: ev.CreationTimestamp.UnixMicro(),
+			first:   ev.FirstTimestamp.UnixMicro(),
+			last:    ev.LastTimestamp.UnixMicro(),
+			event:   ev.EventTime.UnixMicro(),
+		},
 	}
 }
 
@@ -88,15 +98,15 @@ func identity(text string) string {
 func (e *cachedEvent) event() *corev1.Event {
 	return &corev1.Event{
 		ObjectMeta:     e.meta(),
-		InvolvedObject: e.reference(),
+		InvolvedObject: e.involved.reference(),
 		Type:           e.eventType.Value(),
 		Reason:         e.reason.Value(),
 		Message:        e.message,
 		Series:         e.series,
 		Count:          e.count,
-		FirstTimestamp: metav1.Time{Time: timeOf(e.first)},
-		LastTimestamp:  metav1.Time{Time: timeOf(e.last)},
-		EventTime:      metav1.MicroTime{Time: timeOf(e.eventTime)},
+		FirstTimestamp: metav1.Time{Time: timeOf(e.times.first)},
+		LastTimestamp:  metav1.Time{Time: timeOf(e.times.last)},
+		EventTime:      metav1.MicroTime{Time: timeOf(e.times.event)},
 	}
 }
 
@@ -106,7 +116,7 @@ func timeOf(micros int64) time.Time { return time.UnixMicro(micros).UTC() }
 func (e *cachedEvent) meta() metav1.ObjectMeta {
 	return metav1.ObjectMeta{
 		Namespace: e.namespace.Value(), Name: e.name, UID: e.uid, ResourceVersion: e.resourceVersion,
-		CreationTimestamp: metav1.Time{Time: timeOf(e.created)},
+		CreationTimestamp: metav1.Time{Time: timeOf(e.times.created)},
 	}
 }
 
@@ -120,14 +130,13 @@ func (e *cachedEvent) namespacedName() types.NamespacedName {
 	return types.NamespacedName{Namespace: e.namespace.Value(), Name: e.name}
 }
 
-// involved returns the object that the Event is about.
-func (e *cachedEvent) involved() target.Identity {
-	return observe.InvolvedObject(&corev1.Event{InvolvedObject: e.reference()})
+// involvedObject returns the object that the Event is about.
+func (e *cachedEvent) involvedObject() target.Identity {
+	return observe.InvolvedObject(&corev1.Event{InvolvedObject: e.involved.reference()})
 }
 
-func (e *cachedEvent) reference() corev1.ObjectReference {
+func (r *cachedReference) reference() corev1.ObjectReference {
 	return corev1.ObjectReference{
-		APIVersion: e.involvedAPIVersion.Value(), Kind: e.involvedKind.Value(), Namespace: e.involvedNamespace.Value(),
-		Name: e.involvedName, UID: e.involvedUID,
+		APIVersion: r.apiVersion.Value(), Kind: r.kind.Value(), Namespace: r.namespace.Value(), Name: r.name, UID: r.uid,
 	}
 }

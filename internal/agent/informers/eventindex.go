@@ -43,9 +43,9 @@ func (x eventIndex) bucket(obj any) ([]string, error) {
 // value returns the value of an Event in the index; empty if the index does not have the Event.
 func (x eventIndex) value(ev *cachedEvent) string {
 	if x == eventsByUID {
-		return string(ev.involvedUID)
+		return string(ev.involved.uid)
 	}
-	return ev.involved().String()
+	return ev.involvedObject().String()
 }
 
 // eachEvent visits the Events that an index has under a value.

@@ -97,13 +97,13 @@ func (s *Informers) EventsAboutUnknownObjects() []types.NamespacedName {
 	for _, i := range s.pool.eventInformers() {
 		for _, obj := range i.shared.GetStore().List() {
 			ev, ok := obj.(*cachedEvent)
-			if !ok || ev.involvedUID == "" {
+			if !ok || ev.involved.uid == "" {
 				continue
 			}
-			if _, known := s.targets.KnownObject(ev.involvedUID); known {
+			if _, known := s.targets.KnownObject(ev.involved.uid); known {
 				continue
 			}
-			if kind := ev.involved().GroupKind(); IsBaseKind(kind) || s.lookups.looksUp(kind) {
+			if kind := ev.involvedObject().GroupKind(); IsBaseKind(kind) || s.lookups.looksUp(kind) {
 				out = append(out, ev.namespacedName())
 			}
 		}

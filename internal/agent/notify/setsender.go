@@ -12,14 +12,6 @@ import (
 	"github.com/threeport/threeport-agent/internal/threeport"
 )
 
-// The bounds of a set. The number of reports adapts: it halves after each failure, and doubles after each full set that was
-// answered. So neither a slow connection nor one report that makes the server fail stops the others.
-const (
-	firstBatch    = 64
-	maxSetReports = 500
-	maxSetBytes   = 1 << 20
-)
-
 // setSender delivers report sets.
 type setSender struct {
 	client  *threeport.Client
@@ -28,11 +20,9 @@ type setSender struct {
 	agent   func() threeport.Agent // describes the agent at this moment
 	counts  *deliveryCounts
 	clock   clock
+	bounds  setBounds
 
 	mu         sync.Mutex
-	batch      int
-	maxReports int // of reports in a set
-	maxBytes   int // of a set
 	encoding   string
 	features   []string  // that the control plane accepts
 	lastSent   time.Time // when the last set was answered
@@ -41,17 +31,10 @@ type setSender struct {
 
 // configure sets the limits of the control plane.
 func (s *setSender) configure(v threeport.ReportSetVersions) {
+	s.bounds.configure(v)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.maxReports, s.maxBytes, s.encoding = maxSetReports, maxSetBytes, v.Encoding()
-	if v.MaxReports > 0 {
-		s.maxReports = min(s.maxReports, v.MaxReports)
-	}
-	if v.MaxBytes > 0 { // the sizes of reports are estimates
-		s.maxBytes = int(min(int64(s.maxBytes), v.MaxBytes/2))
-	}
-	s.batch = min(firstBatch, s.maxReports)
-	s.features = v.Features
+	s.encoding, s.features = v.Encoding(), v.Features
 }
 
 // reconfigure sets the features of the control plane, which may have been upgraded.
@@ -83,11 +66,7 @@ func (s *setSender) dropFeatures(report threeport.Report, refused error) bool {
 }
 
 // MaxBatch is how many reports Send takes at the moment.
-func (s *setSender) MaxBatch() int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return max(s.batch, 1)
-}
+func (s *setSender) MaxBatch() int { return s.bounds.reportLimit() }
 
 // pendingReport is a report with the index of its item. The version is local if it comes from the agent's clock.
 type pendingReport struct {
@@ -126,7 +105,7 @@ func (s *setSender) Send(ctx context.Context, items []outbox.Item) []Result {
 			report.Tree.Keep(d.accepted())
 		}
 		n := sizeOf(report)
-		if len(set) > 0 && size+n > s.byteLimit() {
+		if len(set) > 0 && size+n > s.bounds.byteLimit() {
 			d.post(ctx, set, false)
 			set, size = set[:0], 0
 		}
@@ -143,14 +122,6 @@ func (s *setSender) Send(ctx context.Context, items []outbox.Item) []Result {
 func isForRow(item outbox.Item) bool {
 	op, isOperation := item.Report.(observe.Operation)
 	return item.Repair && !observe.IsSnapshot(item.Report) || isOperation && op.Object.UID == ""
-}
-
-// byteLimit is how many bytes a set may have at the moment, in proportion to the number of reports.
-func (s *setSender) byteLimit() int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	const least = 64 << 10
-	return max(s.maxBytes*s.batch/max(s.maxReports, 1), min(least, s.maxBytes))
 }
 
 // post sends a set and files the results. Again is true for reports that were stale in an earlier set.
@@ -196,16 +167,14 @@ func (s *setSender) exchange(ctx context.Context, reports []threeport.Report) (t
 		answer, err = s.client.SendReportSet(ctx, set, "")
 	}
 	s.metrics.set(len(reports), err)
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	switch {
 	case err == nil:
+		s.bounds.answered(len(reports))
+		s.mu.Lock()
 		s.lastSent = time.Now()
-		if len(reports) >= s.batch {
-			s.batch = min(2*s.batch, s.maxReports)
-		}
-	case ctx.Err() == nil && len(reports) > 1:
-		s.batch = max(min(s.batch, len(reports))/2, 1)
+		s.mu.Unlock()
+	case ctx.Err() == nil:
+		s.bounds.failed(len(reports))
 	}
 	return answer, err
 }

@@ -23,13 +23,11 @@ type Authenticator struct {
 	cache   *tokenCache
 	usage   *usageTracker
 	limits  limits
-	// unauthenticated limits the requests without a principal, forms those whose body has not arrived, and lookups those of unknown
-	// credentials.
-	unauthenticated, forms, lookups *requestLimit
-	inProgress                      map[Role]*requestLimit // the requests of principals
-	signOn                          *openid.Provider       // nil without single sign-on
-	writes                          *writeQueue
-	auditLog                        *auditLog
+	atOnce  concurrencyLimits
+	signOn  *openid.Provider // nil without single sign-on
+	writes  *writeQueue
+
+	auditLog *auditLog
 }
 
 // limits are the rate limits of requests, of failed log-ins, of new sessions and their pruning, and of records of reads, log-ins and
@@ -51,13 +49,10 @@ func newAuthenticator(s Store, config Config, log *slog.Logger, now func() time.
 	}
 	a := &Authenticator{
 		config: config, store: s, log: log, now: now,
-		origins:         http.NewCrossOriginProtection(),
-		cache:           newTokenCache(),
-		usage:           newUsageTracker(),
-		unauthenticated: newRequestLimit(maxUnauthenticated, maxUnauthenticatedPerAddress),
-		forms:           newRequestLimit(maxForms, maxFormsPerAddress),
-		lookups:         newRequestLimit(maxLookups, maxLookupsPerAddress),
-		inProgress:      newInProgress(),
+		origins: http.NewCrossOriginProtection(),
+		cache:   newTokenCache(),
+		usage:   newUsageTracker(),
+		atOnce:  newConcurrencyLimits(),
 		limits: limits{
 			agents:         newRateLimiters(config.AgentRate),
 			viewers:        newRateLimiters(config.ViewerRate),

@@ -21,11 +21,24 @@ const (
 // answerTimeout is how long a principal may take to read the end of an answer.
 const answerTimeout = 30 * time.Second
 
-func newInProgress() map[Role]*requestLimit {
-	return map[Role]*requestLimit{
-		RoleAgent:  newRequestLimit(maxAgentRequests, maxAgentRequestsPerCluster),
-		RoleViewer: newRequestLimit(maxViewerRequests, maxRequestsPerViewer),
-		RoleAdmin:  newRequestLimit(maxAdminRequests, maxAdminRequests),
+// concurrencyLimits are the limits of requests at the same time.
+type concurrencyLimits struct {
+	unauthenticated *requestLimit // without a principal
+	forms           *requestLimit // whose body has not arrived
+	lookups         *requestLimit // of unknown credentials
+	principals      map[Role]*requestLimit
+}
+
+func newConcurrencyLimits() concurrencyLimits {
+	return concurrencyLimits{
+		unauthenticated: newRequestLimit(maxUnauthenticated, maxUnauthenticatedPerAddress),
+		forms:           newRequestLimit(maxForms, maxFormsPerAddress),
+		lookups:         newRequestLimit(maxLookups, maxLookupsPerAddress),
+		principals: map[Role]*requestLimit{
+			RoleAgent:  newRequestLimit(maxAgentRequests, maxAgentRequestsPerCluster),
+			RoleViewer: newRequestLimit(maxViewerRequests, maxRequestsPerViewer),
+			RoleAdmin:  newRequestLimit(maxAdminRequests, maxAdminRequests),
+		},
 	}
 }
 
@@ -34,7 +47,7 @@ type releaseKey struct{}
 
 // serveInProgress serves a request of a principal and counts it until the client has read the answer.
 func (a *Authenticator) serveInProgress(w http.ResponseWriter, r *http.Request, p Principal, serve func(*http.Request)) {
-	limit, key := a.inProgress[p.Role], p.limitKeyAt(r.RemoteAddr)
+	limit, key := a.atOnce.principals[p.Role], p.limitKeyAt(r.RemoteAddr)
 	if !limit.tryAcquire(key) {
 		refuseBusy(w)
 		return

@@ -36,9 +36,9 @@ func (a *Authenticator) lookUp(r *http.Request, key digest, now time.Time, read 
 // readLimited reads an unknown credential of a client, or fails with errTooManyLookups.
 func (a *Authenticator) readLimited(ctx context.Context, remote string, hash []byte, read reader) (store.Token, error) {
 	address := clientAddress(remote)
-	if !a.lookups.tryAcquire(address) {
+	if !a.atOnce.lookups.tryAcquire(address) {
 		return store.Token{}, errTooManyLookups
 	}
-	defer a.lookups.release(address)
+	defer a.atOnce.lookups.release(address)
 	return read(ctx, hash)
 }

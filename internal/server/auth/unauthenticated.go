@@ -38,11 +38,11 @@ func (a *Authenticator) servePublic(w http.ResponseWriter, r *http.Request, next
 // readForm reads the body of a public request, up to one byte above the limit. Without one it answers, and returns false.
 func (a *Authenticator) readForm(w http.ResponseWriter, r *http.Request) bool {
 	address := clientAddress(r.RemoteAddr)
-	if !a.forms.tryAcquire(address) {
+	if !a.atOnce.forms.tryAcquire(address) {
 		refuseBusy(w)
 		return false
 	}
-	defer a.forms.release(address)
+	defer a.atOnce.forms.release(address)
 	controller := http.NewResponseController(w)
 	_ = controller.SetReadDeadline(time.Now().Add(FormTimeout)) // only a test's writer has none
 	body, err := io.ReadAll(io.LimitReader(r.Body, MaxForm+1))
@@ -65,11 +65,11 @@ func (a *Authenticator) serveUnauthenticated(w http.ResponseWriter, r *http.Requ
 		return
 	}
 	address := clientAddress(r.RemoteAddr)
-	if !a.unauthenticated.tryAcquire(address) {
+	if !a.atOnce.unauthenticated.tryAcquire(address) {
 		refuseBusy(w)
 		return
 	}
-	defer a.unauthenticated.release(address)
+	defer a.atOnce.unauthenticated.release(address)
 	serve()
 	awaitReading(w, r, unreadTimeout)
 }

@@ -37,7 +37,7 @@ func (s *Store) ApplyAs(ctx context.Context, set threeport.ReportSet, policy Cla
 	if err != nil {
 		return threeport.ReportSetAnswer{}, nil, fmt.Errorf("wait for another set of the cluster: %w", err)
 	}
-	of := &setSender{Agent: &set.Agent, policy: policy}
+	of := &reportingAgent{Agent: &set.Agent, policy: policy}
 	defer func() { release(of.took) }()
 	begin := time.Now()
 	chunks, err := s.chunksOf(ctx, set.Agent.ClusterUID, validItems(set.Reports, answer.Items, begin))
@@ -53,9 +53,9 @@ func (s *Store) ApplyAs(ctx context.Context, set threeport.ReportSet, policy Cla
 	return answer, of.claimed, nil
 }
 
-// setSender is the agent of a report set, with the workloads that the set assigned to its cluster. took is the time of its reads and
-// transactions, without the wait for a connection of the latter.
-type setSender struct {
+// reportingAgent is the agent of a report set, with the workloads that the set assigned to its cluster. took is the time of its reads
+// and transactions, without the wait for a connection of the latter.
+type reportingAgent struct {
 	*threeport.Agent
 	policy  ClaimPolicy
 	claimed []threeport.Instance
@@ -64,7 +64,7 @@ type setSender struct {
 
 // applyItems applies the items in one transaction. If the database rejects their data, it splits the items in halves
 // until only the rejected report is left.
-func (s *Store) applyItems(ctx context.Context, agent *setSender, items []*item) error {
+func (s *Store) applyItems(ctx context.Context, agent *reportingAgent, items []*item) error {
 	applied, err := s.applyInTx(ctx, agent, items)
 	if isRejectedData(err) { // may be a collision of row IDs between two processes
 		applied, err = s.applyInTx(ctx, agent, items)
@@ -89,7 +89,7 @@ func (s *Store) applyItems(ctx context.Context, agent *setSender, items []*item)
 }
 
 // applyInTx applies the items in one transaction.
-func (s *Store) applyInTx(ctx context.Context, agent *setSender, items []*item) (*applyTx, error) {
+func (s *Store) applyInTx(ctx context.Context, agent *reportingAgent, items []*item) (*applyTx, error) {
 	var applied *applyTx
 	err := s.inTx(ctx, func(ctx context.Context, tx *sql.Tx) error {
 		begin := time.Now()
@@ -110,7 +110,7 @@ func (s *Store) applyInTx(ctx context.Context, agent *setSender, items []*item) 
 type applyTx struct {
 	store *Store
 	tx    *sql.Tx
-	agent *setSender
+	agent *reportingAgent
 	items []*item
 	// superseded items have a newer item of the same key; their answers follow from it.
 	superseded []supersession
