@@ -20,7 +20,6 @@ import (
 	"github.com/threeport/threeport-agent/internal/server/auth"
 	"github.com/threeport/threeport-agent/internal/server/store"
 	"github.com/threeport/threeport-agent/internal/testing/certs"
-	"github.com/threeport/threeport-agent/internal/testing/databases"
 	"github.com/threeport/threeport-agent/internal/threeport"
 )
 
@@ -55,7 +54,7 @@ type tlsServer struct {
 // onTLS runs a test with a server on an empty database of each kind.
 func onTLS(t *testing.T, change func(*Config), test func(t *testing.T, s *tlsServer)) {
 	t.Helper()
-	databases.ForEach(t, func(t *testing.T, address string) {
+	forEachDatabase(t, func(t *testing.T, address string) {
 		t.Helper()
 		test(t, startTLS(t, address, change))
 	})

@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"testing"
 
-	"github.com/threeport/threeport-agent/internal/testing/databases"
 	"github.com/threeport/threeport-agent/internal/threeport"
 )
 
@@ -51,7 +50,7 @@ func deploymentOf(image, revision string, version, ready int) string {
 
 // The status of a Deployment and the annotation of its controller change within a second of its image.
 func TestDefinition_StatusChanges_KeepPreviousSpec(t *testing.T) {
-	databases.ForEach(t, func(t *testing.T, address string) {
+	forEachDatabase(t, func(t *testing.T, address string) {
 		t.Helper()
 		config := plain()
 		config.Database = address
@@ -111,7 +110,7 @@ func TestDefinition_StatusChanges_KeepPreviousSpec(t *testing.T) {
 
 // Only the status and metadata of controllers are no change.
 func TestDefinition_ChangesOfSpec(t *testing.T) {
-	databases.ForEach(t, func(t *testing.T, address string) {
+	forEachDatabase(t, func(t *testing.T, address string) {
 		t.Helper()
 		config := plain()
 		config.Database = address

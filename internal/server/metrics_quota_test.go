@@ -5,8 +5,6 @@ import (
 	"net/http"
 	"strings"
 	"testing"
-
-	"github.com/threeport/threeport-agent/internal/testing/databases"
 )
 
 // operationSet is a set of one cluster with a definition of a size in bytes.
@@ -18,7 +16,7 @@ func operationSet(cluster, uid string, instance int64, size int) []byte {
 }
 
 func TestMetrics_ClusterQuota_HasBytesLimitAndRejectedReports(t *testing.T) {
-	databases.ForEach(t, func(t *testing.T, address string) {
+	forEachDatabase(t, func(t *testing.T, address string) {
 		t.Helper()
 		config := plain()
 		config.Database, config.Limits.ClusterBytes = address, 65_536

@@ -18,7 +18,9 @@ import (
 	"time"
 
 	"github.com/threeport/threeport-agent/internal/server/auth"
+	"github.com/threeport/threeport-agent/internal/server/store"
 	"github.com/threeport/threeport-agent/internal/testing/certs"
+	"github.com/threeport/threeport-agent/internal/testing/databases"
 	"github.com/threeport/threeport-agent/internal/threeport"
 )
 
@@ -35,6 +37,18 @@ func onFile(tb testing.TB) Config {
 	config := plain()
 	config.Database = "sqlite:" + filepath.Join(tb.TempDir(), "rows.db")
 	return config
+}
+
+// forEachDatabase runs a test on a database of each kind, which has the schema but no rows.
+func forEachDatabase(t *testing.T, test func(t *testing.T, address string)) {
+	t.Helper()
+	databases.ForEachPrepared(t, func(address string) error {
+		s, err := store.Open(context.Background(), store.Config{Address: address})
+		if err != nil {
+			return err
+		}
+		return s.Close()
+	}, test)
 }
 
 // run starts a server until the end of the test.

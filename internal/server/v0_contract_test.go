@@ -50,7 +50,7 @@ func serve(t *testing.T, opened *store.Store, log slog.Handler) (url string) {
 
 // A bad request is not logged as an error of the server, although v0 answers some with 500.
 func TestV0_Contract_LogsNoErrors(t *testing.T) {
-	databases.ForEach(t, func(t *testing.T, address string) {
+	forEachDatabase(t, func(t *testing.T, address string) {
 		t.Helper()
 		opened, err := store.Open(t.Context(), store.Config{Address: address})
 		if err != nil {
@@ -206,7 +206,7 @@ var contract = []exchange{
 }
 
 func TestV0_Contract(t *testing.T) {
-	databases.ForEach(t, func(t *testing.T, address string) {
+	forEachDatabase(t, func(t *testing.T, address string) {
 		t.Helper()
 		url := start(t, address)
 		ids := seed(t, url)

@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"github.com/threeport/threeport-agent/internal/server/store"
-	"github.com/threeport/threeport-agent/internal/testing/databases"
 	"github.com/threeport/threeport-agent/internal/threeport"
 )
 
@@ -50,7 +49,7 @@ func beginList(t *testing.T, url, query string) io.ReadCloser {
 }
 
 func TestV0List_ManyChunks_IsOneAnswer(t *testing.T) {
-	databases.ForEach(t, func(t *testing.T, address string) {
+	forEachDatabase(t, func(t *testing.T, address string) {
 		t.Helper()
 		opened, url := startStore(t, address)
 		const rows = 40

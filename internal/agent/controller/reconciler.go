@@ -83,8 +83,8 @@ type Reconciler struct {
 	state    State
 	lease    *v1alpha1.LeaseReference // in each status; nil if there is none
 
-	events   eventRecorder
-	now      func() time.Time
+	events eventRecorder
+	now    func() time.Time
 
 	started onceSucceeded // endUndeclared
 

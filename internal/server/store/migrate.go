@@ -6,7 +6,7 @@ import (
 	"embed"
 	"errors"
 	"fmt"
-	"io/fs"
+	"path"
 
 	"github.com/jackc/pgx/v5/stdlib"
 	"github.com/pressly/goose/v3"
@@ -26,7 +26,8 @@ func (db *database) migrate(ctx context.Context) error {
 		config := db.postgres.Copy()
 		config.RuntimeParams["statement_timeout"] = "0" // a migration of a large table may take long
 		pool = stdlib.OpenDB(*config)
-		defer pool.Close() //nolint:errcheck // no statement is running
+		pool.SetMaxOpenConns(1) // the lock is that of the session
+		defer pool.Close()      //nolint:errcheck // no statement is running
 	}
 	return db.dialect.withMigrationLock(ctx, pool, func() error {
 		if err := db.dialect.runMigrations(ctx, pool); err != nil {
@@ -36,24 +37,20 @@ func (db *database) migrate(ctx context.Context) error {
 	})
 }
 
-// withMigrationLock runs change while no other process changes the schema.
+// withMigrationLock runs change while no other process changes the schema. db must have one connection. In PostgreSQL the lock ends
+// with it.
 func (d dialect) withMigrationLock(ctx context.Context, db *sql.DB, change func() error) (err error) {
 	if d == sqliteDialect {
 		return withoutForeignKeys(ctx, db, change)
 	}
-	conn, err := db.Conn(ctx)
-	if err != nil {
-		return err
-	}
-	defer conn.Close() //nolint:errcheck // the lock ends with the session
-	if _, err := conn.ExecContext(ctx, "SELECT pg_advisory_lock($1)", int64(lockMigration)); err != nil {
+	if _, err := db.ExecContext(ctx, "SELECT pg_advisory_lock($1)", int64(lockMigration)); err != nil {
 		return fmt.Errorf("wait for other replicas to migrate: %w", err)
 	}
 	return change()
 }
 
 // withoutForeignKeys runs change without foreign keys, so that a referenced table can be replaced in SQLite, and checks
-// the references afterwards: https://www.sqlite.org/lang_altertable.html#otheralter. db must have one connection.
+// the references afterwards: https://www.sqlite.org/lang_altertable.html#otheralter.
 func withoutForeignKeys(ctx context.Context, db *sql.DB, change func() error) error {
 	if _, err := db.ExecContext(ctx, "PRAGMA foreign_keys = OFF"); err != nil {
 		return err
@@ -78,11 +75,11 @@ func (d dialect) runMigrations(ctx context.Context, db *sql.DB) error {
 	if d == postgresDialect {
 		folder, kind = "migrations/postgres", goose.DialectPostgres
 	}
-	files, err := fs.Sub(migrations, folder)
+	steps, err := migrationsIn(folder)
 	if err != nil {
-		return err
+		return fmt.Errorf("read migrations: %w", err)
 	}
-	provider, err := goose.NewProvider(kind, db, files, goose.WithDisableGlobalRegistry(true))
+	provider, err := goose.NewProvider(kind, db, nil, goose.WithGoMigrations(steps...), goose.WithDisableGlobalRegistry(true))
 	if err != nil {
 		return fmt.Errorf("read migrations: %w", err)
 	}
@@ -104,6 +101,32 @@ func (d dialect) runMigrations(ctx context.Context, db *sql.DB) error {
 			return fmt.Errorf("migrate from version %d to %d: %w", has, known, err)
 		}
 	}
+}
+
+// migrationsIn returns the migrations of a directory. Each file is executed as a whole: goose's parser of statements would take 8 MiB
+// of memory for each file.
+func migrationsIn(folder string) ([]*goose.Migration, error) {
+	files, err := migrations.ReadDir(folder)
+	if err != nil {
+		return nil, err
+	}
+	var steps []*goose.Migration
+	for _, file := range files {
+		version, err := goose.NumericComponent(file.Name())
+		if err != nil {
+			return nil, err
+		}
+		text, err := migrations.ReadFile(path.Join(folder, file.Name()))
+		if err != nil {
+			return nil, err
+		}
+		execute := func(ctx context.Context, tx *sql.Tx) error {
+			_, err := tx.ExecContext(ctx, string(text))
+			return err
+		}
+		steps = append(steps, goose.NewGoMigration(version, &goose.GoFunc{RunTx: execute}, nil))
+	}
+	return steps, nil
 }
 
 // setEventUniqueness creates or drops the unique index of the UIDs of Events, depending on strictV0. It fails if the index is needed

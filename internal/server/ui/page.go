@@ -11,6 +11,7 @@ import (
 	"path"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/threeport/threeport-agent/internal/threeport"
 )
@@ -35,8 +36,12 @@ const (
 	modulesPlaceholder = "<!-- modules -->"
 )
 
-// New compresses the assets and completes the document.
-func New() (*Page, error) {
+// New returns the page. The first call compresses the assets and completes the document.
+func New() (*Page, error) { return thePage() }
+
+var thePage = sync.OnceValues(buildPage)
+
+func buildPage() (*Page, error) {
 	files, err := fs.Sub(embedded, "assets")
 	if err != nil {
 		return nil, fmt.Errorf("open the page's assets: %w", err)
