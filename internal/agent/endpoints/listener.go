@@ -2,22 +2,27 @@ package endpoints
 
 import (
 	"container/list"
+	"context"
+	"crypto/tls"
 	"net"
+	"net/http"
 	"sync"
 )
 
-// boundedListener bounds the open connections. When one more arrives, it closes the oldest one. So a client that holds many
-// connections does not keep others out, such as the kubelet, whose probes take milliseconds.
+// boundedListener bounds the open connections. When one more arrives, it closes the oldest one that waits for a request. So clients
+// that hold many connections, or open many of them, keep no others out: the probes of the kubelet take milliseconds, and the answer to
+// a scrape is not interrupted.
 type boundedListener struct {
 	net.Listener
 	most int
 
-	mu   sync.Mutex
-	open *list.List // of *boundedConn, the oldest first
+	mu sync.Mutex
+	// Both have *boundedConn, the oldest first.
+	waiting, answering *list.List
 }
 
 func newBoundedListener(l net.Listener, most int) *boundedListener {
-	return &boundedListener{Listener: l, most: most, open: list.New()}
+	return &boundedListener{Listener: l, most: most, waiting: list.New(), answering: list.New()}
 }
 
 // Accept waits for a connection.
@@ -37,29 +42,68 @@ func (l *boundedListener) Accept() (net.Conn, error) {
 func (l *boundedListener) add(conn *boundedConn) (oldest *boundedConn) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.open.Len() >= l.most {
-		oldest = l.open.Front().Value.(*boundedConn)
+	if l.waiting.Len()+l.answering.Len() >= l.most {
+		first := l.waiting.Front()
+		if first == nil {
+			first = l.answering.Front()
+		}
+		oldest = first.Value.(*boundedConn)
 	}
-	conn.place = l.open.PushBack(conn)
+	conn.in, conn.place = l.waiting, l.waiting.PushBack(conn)
 	return oldest
 }
 
-func (l *boundedListener) remove(place *list.Element) {
+// move puts a connection at the end of a list, if it is open.
+func (l *boundedListener) move(conn *boundedConn, to *list.List) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.open.Remove(place)
+	if conn.in != nil {
+		conn.in.Remove(conn.place)
+		conn.in, conn.place = to, to.PushBack(conn)
+	}
 }
 
-// boundedConn is a connection of a boundedListener.
+func (l *boundedListener) remove(conn *boundedConn) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if conn.in != nil {
+		conn.in.Remove(conn.place)
+		conn.in = nil
+	}
+}
+
+// boundedConn is a connection of a boundedListener, in one of its lists while it is open.
 type boundedConn struct {
 	net.Conn
 	listener *boundedListener
+	in       *list.List // nil after Close
 	place    *list.Element
-	once     sync.Once
 }
 
 // Close closes the connection, so that another one may open.
 func (c *boundedConn) Close() error {
-	c.once.Do(func() { c.listener.remove(c.place) })
+	c.listener.remove(c)
 	return c.Conn.Close()
+}
+
+// connKey is the context key of the connection of a request.
+type connKey struct{}
+
+// withConn adds the connection to the context of its requests.
+func withConn(ctx context.Context, conn net.Conn) context.Context {
+	if encrypted, ok := conn.(*tls.Conn); ok {
+		conn = encrypted.NetConn()
+	}
+	return context.WithValue(ctx, connKey{}, conn)
+}
+
+// markAnswers marks the connection of a request until its answer is written.
+func markAnswers(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if conn, ok := r.Context().Value(connKey{}).(*boundedConn); ok {
+			conn.listener.move(conn, conn.listener.answering)
+			defer conn.listener.move(conn, conn.listener.waiting)
+		}
+		next.ServeHTTP(w, r)
+	})
 }

@@ -38,7 +38,8 @@ func New(ctx context.Context, name, address string, handler http.Handler, config
 	return &manager.Server{
 		Name: name,
 		Server: &http.Server{
-			Handler:        http.MaxBytesHandler(handler, 0),
+			Handler:        markAnswers(http.MaxBytesHandler(handler, 0)),
+			ConnContext:    withConn,
 			MaxHeaderBytes: maxHeaderBytes, ReadTimeout: readTimeout, WriteTimeout: writeTimeout, IdleTimeout: idleTimeout,
 			ErrorLog: log.New(io.Discard, "", 0), // a line for each client that breaks its connection
 		},

@@ -15,8 +15,12 @@ import (
 // start starts a server that answers with ok, and returns its address.
 func start(t *testing.T) string {
 	t.Helper()
-	ok := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "ok") })
-	server, err := New(t.Context(), "test", "127.0.0.1:0", ok, nil)
+	return startWith(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "ok") })
+}
+
+func startWith(t *testing.T, handler http.HandlerFunc) string {
+	t.Helper()
+	server, err := New(t.Context(), "test", "127.0.0.1:0", handler, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -65,6 +69,34 @@ func TestServer_ManyConnections_ServesOthers(t *testing.T) {
 		if n, err := conn.Read(make([]byte, 1)); err == nil {
 			t.Errorf("connection %d of %d reads %d bytes, want that it is closed", i, len(held), n)
 		}
+	}
+}
+
+// New connections do not interrupt the answer to a request.
+func TestServer_ManyConnections_DoNotInterruptAnswers(t *testing.T) {
+	asked, answer := make(chan struct{}), make(chan struct{})
+	address := startWith(t, func(w http.ResponseWriter, _ *http.Request) {
+		asked <- struct{}{}
+		<-answer
+		_, _ = io.WriteString(w, "ok")
+	})
+	scrape := connect(t, address, "GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+	<-asked
+	flood := make([]net.Conn, 3*maxConnections)
+	for i := range flood {
+		flood[i] = connect(t, address, "")
+	}
+	for _, conn := range flood[:2*maxConnections] { // each is closed for a newer one
+		_, _ = conn.Read(make([]byte, 1))
+	}
+	close(answer)
+	resp, err := http.ReadResponse(bufio.NewReader(scrape), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close() //nolint:errcheck // it is read
+	if text, err := io.ReadAll(resp.Body); err != nil || string(text) != "ok" {
+		t.Errorf("the answer is %q, %v", text, err)
 	}
 }
 
