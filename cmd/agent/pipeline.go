@@ -61,8 +61,9 @@ func (p pipeline) runUnder(ctx context.Context, mgr manager.Manager) error {
 func (p pipeline) run(leading, untilStopped context.Context) error {
 	delivery, stop := context.WithCancelCause(context.WithoutCancel(leading))
 	defer stop(nil)
+	lostLease := func() bool { return leading.Err() != nil && untilStopped.Err() == nil }
 	defer context.AfterFunc(leading, func() {
-		if untilStopped.Err() == nil {
+		if lostLease() {
 			stop(notify.ErrLeadershipLost)
 		}
 	})()
@@ -87,6 +88,9 @@ func (p pipeline) run(leading, untilStopped context.Context) error {
 		others.Go(func() { p.heartbeat.Run(leading) })
 	}
 	others.Wait()
+	if lostLease() { // the function above may not have run yet
+		stop(notify.ErrLeadershipLost)
+	}
 	stop(nil)
 	return <-delivered
 }

@@ -25,7 +25,7 @@ func runToken(ctx context.Context, args []string, stdout, stderr io.Writer) int 
 	if code != 0 {
 		return code
 	}
-	opened, err := store.Open(ctx, store.Config{Address: address})
+	opened, err := store.Open(ctx, store.Config{Address: address, KeepIndexes: true})
 	if err != nil {
 		printError(stderr, err)
 		return exitFailed

@@ -50,7 +50,7 @@ func runWorkload(ctx context.Context, args []string, stdout, stderr io.Writer) i
 	if code != 0 {
 		return code
 	}
-	opened, err := store.Open(ctx, store.Config{Address: address})
+	opened, err := store.Open(ctx, store.Config{Address: address, KeepIndexes: true})
 	if err == nil {
 		err = errors.Join(command.run(ctx, opened, stdout), opened.Close())
 	}

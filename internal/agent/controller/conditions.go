@@ -57,7 +57,7 @@ const (
 	reasonPending   = "Pending" // for the first answer of the control plane, or during an outage
 )
 
-// deliveredCondition is true if no report is pending or rejected. The refusal, if any, is the reason of pending reports.
+// deliveredCondition is true if no report is overdue or rejected. The refusal, if any, is the reason of pending reports.
 func deliveredCondition(generation int64, d v1alpha1.DeliveryStatus, refusal target.Refusal) metav1.Condition {
 	c := metav1.Condition{
 		Type: v1alpha1.ConditionDelivered, Status: metav1.ConditionTrue, ObservedGeneration: generation,

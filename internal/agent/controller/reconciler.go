@@ -201,7 +201,7 @@ func (r *Reconciler) reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		}
 	}
 	r.declare(ctx, &wl)
-	if retryAnnotation(&wl) != wl.Status.Delivery.Retried {
+	if r.isNewRetry(&wl) {
 		r.delivery.RetryRejected(instanceOf(&wl))
 	}
 	return r.reconcileStatus(ctx, &wl)
@@ -274,6 +274,21 @@ func (r *Reconciler) wake(others []string) {
 	for _, name := range others {
 		r.Changed(name)
 	}
+}
+
+// isNewRetry reports whether the annotation that requests another attempt has a value that is not handled yet: neither by an
+// earlier process, which has written it into the status, nor by this one, whose write may still be due.
+func (r *Reconciler) isNewRetry(wl *v1alpha1.ThreeportWorkload) bool {
+	value := retryAnnotation(wl)
+	if value == wl.Status.Delivery.Retried {
+		return false
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	w := r.workload(wl.Name)
+	isNew := w.retried != value
+	w.retried = value
+	return isNew
 }
 
 // retryAnnotation returns the value of the annotation that requests another attempt for rejected reports.

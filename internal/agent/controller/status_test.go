@@ -282,6 +282,22 @@ func TestReconcile_RetryAnnotation_SendsRejectedAgain(t *testing.T) {
 	expect(3, w.stored(wl.Name).Status.Delivery.Retried, "a truncated value is one change")
 }
 
+// The write of a status may have to wait, or fail. The annotation takes effect once meanwhile.
+func TestIsNewRetry_StatusNotWritten_IsTrueOnce(t *testing.T) {
+	r := New(nil, nil, nil, nil)
+	wl := workload("retry", "a")
+	for i, want := range []struct {
+		annotation, written string
+		isNew               bool
+	}{{"1", "", true}, {"1", "", false}, {"1", "1", false}, {"2", "1", true}, {"2", "1", false}, {"2", "2", false}} {
+		wl.Annotations = map[string]string{v1alpha1.AnnotationRetryRejected: want.annotation}
+		wl.Status.Delivery.Retried = want.written
+		if got := r.isNewRetry(wl); got != want.isNew {
+			t.Errorf("step %d, annotation %s, written %q: %t, want %t", i, want.annotation, want.written, got, want.isNew)
+		}
+	}
+}
+
 func TestSetHealthSince(t *testing.T) {
 	now := time.Date(2026, 1, 31, 12, 0, 0, 5, time.UTC)
 	earlier, current := &metav1.Time{Time: now.Add(-time.Hour).Truncate(time.Second)}, &metav1.Time{Time: now.Truncate(time.Second)}

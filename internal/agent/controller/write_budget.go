@@ -112,12 +112,14 @@ type workloadState struct {
 	lastWrite time.Time
 	// ownWrite is the time of the last write of this process; zero if there was none.
 	ownWrite time.Time
-	// budgetUsed is the time at which the bucket is full again: each write adds a statusInterval.
-	budgetUsed time.Time
+	// bucketFullAt is the time at which the bucket is full again: each write adds a statusInterval.
+	bucketFullAt time.Time
 	// lastTransition is the time of the latest transition that the reporter was given.
 	lastTransition time.Time
 	// answered is the last reason of the condition Delivered other than Pending; empty before the first Event about it.
 	answered string
+	// retried is the last value of the annotation for another attempt that this process has handled.
+	retried string
 	// deletedSince is when this process first saw the deletion of the workload; zero before.
 	deletedSince time.Time
 }
@@ -134,7 +136,7 @@ func (r *Reconciler) workload(name string) *workloadState {
 
 // wait returns how long a write has to wait.
 func (w *workloadState) wait(now time.Time, u urgency) time.Duration {
-	next := w.budgetUsed.Add(-(writeBurst - 1) * statusInterval)
+	next := w.bucketFullAt.Add(-(writeBurst - 1) * statusInterval)
 	switch u {
 	case unchanged, immediate:
 	case important:
@@ -147,7 +149,7 @@ func (w *workloadState) wait(now time.Time, u urgency) time.Duration {
 
 // recordWrite takes a write from the budget.
 func (w *workloadState) recordWrite(now time.Time) {
-	w.lastWrite, w.ownWrite, w.budgetUsed = now, now, later(w.budgetUsed, now).Add(statusInterval)
+	w.lastWrite, w.ownWrite, w.bucketFullAt = now, now, later(w.bucketFullAt, now).Add(statusInterval)
 }
 
 func later(a, b time.Time) time.Time {

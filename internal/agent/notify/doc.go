@@ -9,13 +9,18 @@
 //     set has many reports in one request. It probes from time to time, and goes back to v0 when a server no longer
 //     takes sets.
 //
-// # A change of the protocol loses and duplicates nothing
+// # A change of the protocol
+//
+// Any 404 or 405 for a report set ends the use of sets until the next probe: an earlier release and a proxy answer alike. The change
+// loses and duplicates nothing, with one exception.
 //
 //   - A report whose set was not answered is pending. It is sent again in the new protocol.
 //   - An Event that was sent in a set, answered or not, is looked for before v0 creates a row. A set finds a row that v0
 //     created by the UID of the Event.
-//   - A report without a place in v0 is not pending while v0 is used. After each change the outbox asks the reporter for
-//     all reports again ([outbox.Outbox.SetProtocol]).
+//   - A report without a place in v0 is not pending while v0 is used. After each change the outbox asks the reporter for all
+//     statuses, trees and objects again, and for the Events of shared objects ([outbox.Outbox.SetProtocol]).
+//   - The exception: an Event of a shared object that was pending for a second workload is lost if the cluster deletes it before
+//     sets are used again.
 //
 // # Goroutines
 //

@@ -22,6 +22,7 @@ func (o *Outbox) Reject(item Item, cause error) {
 	defer o.mu.Unlock()
 	e := o.takeBack(item)
 	cancelled := e.report == nil
+	o.answered(e, item)
 	o.conclude(e, item)
 	switch known := o.accounts[item.Report.Instance()] != nil; {
 	case e.report != nil: // a newer version is sent

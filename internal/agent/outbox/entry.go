@@ -90,8 +90,8 @@ func (e *entry) mustDeliver() bool {
 	return e.dead != nil && e.dead.report != nil && mustPersist(e.dead.report)
 }
 
-// rejectedBy returns the instance of a dead letter, or of a report for a row that the control plane has not.
-func (e *entry) rejectedBy() (target.Instance, bool) {
+// undeliverableTo returns the instance of a dead letter, or of a report for a row that the control plane has not.
+func (e *entry) undeliverableTo() (target.Instance, bool) {
 	switch {
 	case e.dead != nil:
 		return e.dead.instance, true

@@ -174,7 +174,7 @@ func (o *Outbox) DropRejected(subject observe.Subject, except ...target.Instance
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for _, e := range o.about(subject) {
-		if to, ok := e.rejectedBy(); ok && !slices.Contains(except, to) {
+		if to, ok := e.undeliverableTo(); ok && !slices.Contains(except, to) {
 			o.cancel(e)
 		}
 	}

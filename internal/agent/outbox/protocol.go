@@ -61,8 +61,8 @@ func (o *Outbox) Protocol() Protocol {
 }
 
 // SetProtocol changes the protocol, and returns false if it is the current one already. Pending reports without a place in
-// the new protocol are dropped. [Outbox.Reoffer] then asks for all statuses, trees and objects again, because the old
-// protocol may have had no place for some of them.
+// the new protocol are dropped. [Outbox.Reoffer] then asks for all statuses, trees and objects again, and for the Events of shared
+// objects, because the old protocol may have had no place for some of them.
 func (o *Outbox) SetProtocol(p Protocol) (changed bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -86,5 +86,5 @@ func (o *Outbox) SetProtocol(p Protocol) (changed bool) {
 	return true
 }
 
-// Reoffer receives when all statuses, trees and objects have to be offered again. It is for one receiver.
+// Reoffer receives when reports have to be offered again; see [Outbox.SetProtocol]. It is for one receiver.
 func (o *Outbox) Reoffer() <-chan struct{} { return o.protocol.reoffer }

@@ -33,6 +33,7 @@ func (o *Outbox) Ack(item Item, receipt Receipt) {
 			delete(a.removed, resourceOf(item.Report))
 		}
 	}
+	o.answered(e, item)
 	o.conclude(e, item)
 	o.recordOperation(e, item.Report)
 	e.retry.attempts = 0
@@ -94,6 +95,7 @@ func (o *Outbox) AckRemoved(item Item, row MissingRow) {
 	}
 	e.receipt = Receipt{}
 	o.removeOperation(e)
+	o.answered(e, item)
 	o.conclude(e, item)
 	o.persistence.deleteReceipt(e.key)
 	o.gc(e)
@@ -127,8 +129,8 @@ func (o *Outbox) Nack(item Item, f Failure) {
 
 // Refuse settles an item that the control plane refuses until somebody changes something there. It has to be sent again after
 // a wait of its own. The control plane has answered, so this is no failure of the delivery, and no other instance waits. After
-// [Outbox.Close] it stays pending, and is not sent again by this process. It returns true if no other pending report of the instance
-// has this refusal.
+// [Outbox.Close] it stays pending, and is not sent again by this process. A report of a workload that is gone is dropped. It returns
+// true if no pending report of the instance has this refusal yet.
 func (o *Outbox) Refuse(item Item, refusal target.Refusal, cause error) (first bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -248,10 +250,8 @@ func (o *Outbox) answered(e *entry, item Item) {
 	}
 }
 
-// conclude ends the delivery of a report that the control plane accepted or refused. A report that replaced it is sent
-// next.
+// conclude ends the delivery of a report that is not sent again. A report that replaced it is sent next.
 func (o *Outbox) conclude(e *entry, item Item) {
-	o.answered(e, item)
 	e.end(item.version, answered)
 	o.setDead(e, nil)
 	// The versions of a snapshot also differ if the protocol has changed while it was in flight.

@@ -18,12 +18,14 @@
 //
 //   - Only hashes of secrets are stored, and no error, log line or audit record quotes a secret.
 //   - A request without a rule is for administrators only. An invalid token is never ignored in favour of another credential.
-//   - A revocation takes effect at once in the replica that handles it, and within five seconds (cacheTime) in the others.
+//   - A revocation takes effect at once in the replica that handles it, and within five seconds (cacheTime) in the others. There
+//     an open stream ends within ten.
 //   - An SSO session is backed by a secretless token, so revocation and caching work unchanged.
 //   - Every audited request (see isAudited) has a record in the [Store] or, if that fails, in the log.
 //
 // # Concurrency
 //
 // [Authenticator] is safe for concurrent use. Its goroutine, started by [New] and stopped by [Authenticator.Close], writes audit
-// records and the times of token use, so that no request waits for them. Each stream has a goroutine that ends with its request.
+// records and the times of token use, so that no request waits for them. With an identity provider a second one reads its keys. Each
+// stream has a goroutine that ends with its request.
 package auth

@@ -39,6 +39,7 @@ func TestMiddleware_RequestsInProgress_AreLimited(t *testing.T) {
 	for range 10 {
 		hold(stream)
 	}
+	begun.Wait() // a stream counts until it begins
 	for range maxRequestsPerViewer {
 		hold(request)
 	}

@@ -130,7 +130,7 @@ func (a *Authenticator) readToken(r *http.Request, secret string, now time.Time)
 // handleLogout ends the session.
 func (a *Authenticator) handleLogout(w http.ResponseWriter, r *http.Request) {
 	if err := a.closeSession(r); err != nil {
-		a.writeError(w, r, unavailable(err))
+		a.writeError(w, r, err)
 		return
 	}
 	if name, ok := cookieName(r, sessionCookie); ok {

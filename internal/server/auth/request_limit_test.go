@@ -147,6 +147,12 @@ func TestLookUp_UnknownTokens_AreLimited(t *testing.T) {
 	if problem, ok := errors.AsType[*Problem](err); !ok || problem.Status != http.StatusServiceUnavailable || problem.GetHeaders().Get("Retry-After") != "1" {
 		t.Errorf("a further unknown token: %v, want %d with Retry-After", err, http.StatusServiceUnavailable)
 	}
+	logOut := request("", attacker)
+	logOut.AddCookie(&http.Cookie{Name: hostPrefix + sessionCookie, Value: newSession()}) //nolint:gosec // of a request
+	err = w.closeSession(logOut)
+	if problem, ok := errors.AsType[*Problem](err); !ok || problem.Status != http.StatusServiceUnavailable {
+		t.Errorf("the end of an unknown session: %v, want %d", err, http.StatusServiceUnavailable)
+	}
 	if _, err := w.authenticate(request(known, attacker)); err != nil {
 		t.Errorf("a token in use at the same address: %v", err)
 	}

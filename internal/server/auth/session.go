@@ -88,15 +88,19 @@ func (a *Authenticator) closeSession(r *http.Request) error {
 	if !ok {
 		return nil
 	}
-	_, err := a.store.SessionToken(r.Context(), key[:], a.now())
-	if errors.Is(err, store.ErrNotFound) {
+	_, err := a.readLimited(r.Context(), r.RemoteAddr, key[:], func(ctx context.Context, hash []byte) (store.Token, error) {
+		return a.store.SessionToken(ctx, hash, a.now())
+	})
+	switch {
+	case errors.Is(err, store.ErrNotFound):
 		return nil
-	}
-	if err != nil {
-		return fmt.Errorf("read session: %w", err)
+	case errors.Is(err, errTooManyLookups):
+		return tooManyLookups()
+	case err != nil:
+		return unavailable(fmt.Errorf("read session: %w", err))
 	}
 	if err := a.store.DeleteSession(r.Context(), key[:]); err != nil {
-		return fmt.Errorf("delete session: %w", err)
+		return unavailable(fmt.Errorf("delete session: %w", err))
 	}
 	a.cache.invalidateCredential(key)
 	return nil

@@ -28,6 +28,8 @@ type Config struct {
 
 	// StrictV0 restricts the store to the features of Threeport's own API. A RuntimeEventUID may then occur more than once.
 	StrictV0 bool
+	// KeepIndexes leaves the indexes of Events as the server has set them by its StrictV0. It is for commands beside a server.
+	KeepIndexes bool
 
 	// Connections limits the PostgreSQL connections for writing and reading together. It has no effect on SQLite.
 	Connections int

@@ -19,7 +19,7 @@ const (
 const unlockTimeout = 10 * time.Second
 
 // tryLock takes an advisory lock and reports whether it was free. The lock ends with unlock, or with the process or its
-// connection. SQLite has only one process, so its locks are always free.
+// connection. SQLite has only one server, so its locks are always free.
 func (db *database) tryLock(ctx context.Context, l lock) (unlock func() error, ok bool, err error) {
 	if db.dialect == sqliteDialect {
 		return func() error { return nil }, true, nil

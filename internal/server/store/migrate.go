@@ -30,15 +30,15 @@ func (db *database) migrate(ctx context.Context) error {
 		defer pool.Close()      //nolint:errcheck // no statement is running
 	}
 	return db.dialect.withMigrationLock(ctx, pool, func() error {
-		if err := db.dialect.runMigrations(ctx, pool); err != nil {
+		if err := db.dialect.runMigrations(ctx, pool); err != nil || db.config.KeepIndexes {
 			return err
 		}
 		return db.dialect.setEventUniqueness(ctx, pool, db.config.StrictV0)
 	})
 }
 
-// withMigrationLock runs change while no other process changes the schema. db must have one connection. In PostgreSQL the lock ends
-// with it.
+// withMigrationLock runs change. In PostgreSQL no other process changes the schema meanwhile; the lock ends with the connection. SQLite
+// has no such lock: see runMigrations. db must have one connection.
 func (d dialect) withMigrationLock(ctx context.Context, db *sql.DB, change func() error) (err error) {
 	if d == sqliteDialect {
 		return withoutForeignKeys(ctx, db, change)

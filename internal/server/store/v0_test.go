@@ -299,7 +299,14 @@ func TestCreate_StrictV0_CreatesDuplicates(t *testing.T) {
 		if !post(true) {
 			t.Error("with StrictV0, the second post created no row")
 		}
-		s, err := Open(t.Context(), Config{Address: address})
+		s, err := Open(t.Context(), Config{Address: address, KeepIndexes: true})
+		if err != nil {
+			t.Fatalf("a command cannot open the database of a server with StrictV0: %v", err)
+		}
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+		s, err = Open(t.Context(), Config{Address: address})
 		if err == nil {
 			t.Error("Open without StrictV0 accepted a database with a duplicate UID")
 			_ = s.Close()
