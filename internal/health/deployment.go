@@ -59,11 +59,14 @@ func (r rollout) deploying(s *fields, ctx Context, progressing condition) Assess
 		a.Message += fmt.Sprintf(", and %d for less than its minReadySeconds", waiting)
 	}
 	limit := deploymentDeadline(s)
+	available := s.condition("Available")
 	if limit > 0 && progressing.reason != "NewReplicaSetAvailable" {
+		if available.status == "False" {
+			a.Since = available.since
+		}
 		return a // in a rollout the controller applies the deadline
 	}
 	a.Reason = replicasMissing
-	available := s.condition("Available")
 	if available.status != "False" || available.since.IsZero() || limit == 0 {
 		return a // enough replicas are ready, or there is no deadline
 	}

@@ -87,6 +87,7 @@ func TestHealthStarts(t *testing.T) {
 		{reason: "first", health: "Down", now: 10, want: 10},
 		{reason: "unchanged", health: "Down", now: 20, want: 10},
 		{reason: "unchanged with a record", health: "Down", recorded: at(15), now: 21, want: 10},
+		{reason: "an earlier record comes later", health: "Down", recorded: at(5), now: 22, want: 5},
 		{reason: "changed", health: "Healthy", now: 30, want: 30},
 		{reason: "changed with a record", health: "Unhealthy", recorded: at(35), now: 40, want: 35},
 		{reason: "unchanged without its record", health: "Unhealthy", now: 50, want: 35},

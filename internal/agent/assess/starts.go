@@ -15,12 +15,13 @@ type healthStarts struct {
 }
 
 type healthStart struct {
-	health string
-	at     time.Time
+	health  string
+	at      time.Time
+	guessed bool // the cluster did not record it
 }
 
 // set sets the starts of the statuses of a workload. A health that is unchanged has the earlier start. A new one has the start that the
-// cluster records, or else now in seconds, the resolution of statuses.
+// cluster records, or else now in seconds, the resolution of statuses. That gives way to an earlier one that the cluster records.
 func (h *healthStarts) set(workload string, statuses []target.ResourceStatus, now time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -29,10 +30,10 @@ func (h *healthStarts) set(workload string, statuses []target.ResourceStatus, no
 		s := &statuses[i]
 		start := before[s.Ref]
 		if start.health != s.Health {
-			start = healthStart{s.Health, now.Truncate(time.Second)}
-			if !s.Since.IsZero() {
-				start.at = s.Since
-			}
+			start = healthStart{s.Health, now.Truncate(time.Second), true}
+		}
+		if start.guessed && !s.Since.IsZero() && s.Since.Before(start.at) {
+			start.at, start.guessed = s.Since, false
 		}
 		starts[s.Ref], s.Since = start, start.at
 	}

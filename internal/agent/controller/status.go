@@ -96,7 +96,7 @@ func (r *Reconciler) status(wl *v1alpha1.ThreeportWorkload, progress target.Deli
 	}
 	observed, pods := r.reporter.ResourceStatuses(wl.Name)
 	status.Resources = resourceStatuses(observed, progress.Operations, storedResources(wl))
-	setHealthSince(status.Resources, wl.Status.Resources, r.now())
+	setHealthSince(status.Resources, wl.Status.Resources, r.firstSeen(wl.Name), r.now())
 	setHealth(&status, wl.Status, v, transitionTime(status.Resources, wl.Status, v.status, r.now()))
 	status.CauseSince = causeSince(status, wl.Status, r.now())
 	setCounts(&status, observed, pods)
@@ -144,14 +144,27 @@ func resourceStatuses(
 	return out
 }
 
-// setHealthSince sets the time of the latest change of health of each resource that is not Healthy: the recorded one that it has, or else
-// now. It is never before the change before. Those before have the earlier times. They may be of an earlier spec, because the health
-// belongs to the object.
-func setHealthSince(resources, before []v1alpha1.ResourceStatus, now time.Time) {
-	known := make(map[target.Ref]v1alpha1.ResourceStatus, len(before))
-	for _, rs := range before {
+// firstSeen is when this process first saw a workload.
+func (r *Reconciler) firstSeen(workload string) time.Time {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.workload(workload).firstSeen
+}
+
+// setHealthSince sets the time of the latest change of health of each resource that is not Healthy:
+//
+//   - With an unchanged health it is that of the last status. That may be of an earlier spec, because the health belongs to the
+//     object.
+//   - With another health it is the time that the resource has from the cluster, or else now. It is not before the previous change.
+//   - A time of the first seconds after firstSeen gives way to an earlier one from the cluster: this process had not seen all of the
+//     objects yet.
+func setHealthSince(resources, last []v1alpha1.ResourceStatus, firstSeen, now time.Time) {
+	known := make(map[target.Ref]v1alpha1.ResourceStatus, len(last))
+	for _, rs := range last {
 		known[refOf(rs)] = rs
 	}
+	firstSeen = firstSeen.Truncate(time.Second) // the resolution of metav1.Time
+	isOfStart := func(at time.Time) bool { return !at.Before(firstSeen) && at.Before(firstSeen.Add(startGrace)) }
 	for i := range resources {
 		rs := &resources[i]
 		recorded := rs.HealthSince
@@ -162,14 +175,17 @@ func setHealthSince(resources, before []v1alpha1.ResourceStatus, now time.Time) 
 		earlier := known[refOf(*rs)]
 		if earlier.Health == rs.Health && earlier.HealthSince != nil {
 			rs.HealthSince = earlier.HealthSince
+			if recorded != nil && recorded.Before(earlier.HealthSince) && isOfStart(earlier.HealthSince.Time) {
+				rs.HealthSince = recorded
+			}
 			continue
 		}
 		since := now
 		if recorded != nil && recorded.Time.Before(now) {
 			since = recorded.Time
 		}
-		if before := earlier.HealthSince; before != nil && since.Before(before.Time) {
-			since = before.Time
+		if previous := earlier.HealthSince; previous != nil && since.Before(previous.Time) && !isOfStart(previous.Time) {
+			since = previous.Time
 		}
 		rs.HealthSince = &metav1.Time{Time: since.Truncate(time.Second)} // the resolution of metav1.Time
 	}

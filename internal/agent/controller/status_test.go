@@ -305,6 +305,7 @@ func TestSetHealthSince(t *testing.T) {
 		return []v1alpha1.ResourceStatus{{Kind: "Pod", Namespace: "ns", Name: "a", Health: health, HealthSince: since}}
 	}
 	recorded := &metav1.Time{Time: now.Add(-time.Minute).Truncate(time.Second)}
+	started := &metav1.Time{Time: now.Add(-3 * time.Second).Truncate(time.Second)}
 	for _, c := range []struct {
 		reason   string
 		health   string
@@ -318,13 +319,16 @@ func TestSetHealthSince(t *testing.T) {
 		{"the cluster records the change", "Down", recorded, resource("Unhealthy", earlier), recorded},
 		{"the cluster records an earlier time", "Down", &metav1.Time{Time: now.Add(-2 * time.Hour)}, resource("Unhealthy", earlier), earlier},
 		{"the cluster's clock is ahead", "Down", &metav1.Time{Time: now.Add(time.Minute)}, nil, current},
+		{"the earlier status is of the start", "Down", recorded, resource("Unknown", started), recorded},
+		{"the same health at the start", "Down", recorded, resource("Down", started), recorded},
+		{"the same health at the start, and no record", "Down", nil, resource("Down", started), started},
 		{"it was Healthy", "Down", recorded, resource("Healthy", nil), recorded},
 		{"an earlier agent wrote no time", "Down", nil, resource("Down", nil), current},
 		{"it is Healthy", "Healthy", recorded, resource("Down", earlier), nil},
 		{"it is not assessed", "", nil, resource("Down", earlier), nil},
 	} {
 		got := resource(c.health, c.recorded)
-		setHealthSince(got, c.before, now)
+		setHealthSince(got, c.before, started.Time, now)
 		if !got[0].HealthSince.Equal(c.want) {
 			t.Errorf("%s: healthSince is %v, want %v", c.reason, got[0].HealthSince, c.want)
 		}

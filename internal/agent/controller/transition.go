@@ -49,10 +49,16 @@ func transitionTime(resources []v1alpha1.ResourceStatus, current v1alpha1.Threep
 			at = since.Time
 		}
 	}
-	if before := current.HealthSince; before != nil && !at.After(before.Time) {
+	if before := current.HealthSince; before != nil && at.Before(before.Time) && !isInitial(current.HealthChange) {
 		return now
 	}
 	return at
+}
+
+// isInitial reports whether a transition is the first one to Unknown. Every new workload has it, so it says nothing about the
+// cluster, and is not reported.
+func isInitial(change *v1alpha1.HealthChange) bool {
+	return change != nil && change.From == "" && change.To == statusUnknown
 }
 
 // setHealth writes a verdict into a status. The current status is the log of transitions: a verdict with another health
@@ -68,7 +74,7 @@ func setHealth(status *v1alpha1.ThreeportWorkloadStatus, current v1alpha1.Threep
 		return
 	}
 	at = at.Truncate(time.Second) // the resolution of metav1.Time
-	if before := current.HealthSince; before != nil && !at.After(before.Time) {
+	if before := current.HealthSince; before != nil && !at.After(before.Time) && !isInitial(current.HealthChange) {
 		// The transitions fall into one second, or this clock is behind. The time identifies a transition, so it must differ.
 		at = before.Add(time.Second)
 	}
@@ -78,7 +84,7 @@ func setHealth(status *v1alpha1.ThreeportWorkloadStatus, current v1alpha1.Threep
 		status.NotHealthySince = nil
 	case current.NotHealthySince == nil && current.Health != "" && current.Health != statusHealthy:
 		status.NotHealthySince = current.HealthSince // it was never Healthy, and an earlier agent wrote its status
-	case current.NotHealthySince == nil:
+	case current.NotHealthySince == nil, isInitial(current.HealthChange):
 		status.NotHealthySince = status.HealthSince
 	}
 	status.HealthChange = &v1alpha1.HealthChange{From: current.Health, To: v.status, Reason: v.reason, Message: v.message}
@@ -103,11 +109,10 @@ func causeSince(status, current v1alpha1.ThreeportWorkloadStatus, now time.Time)
 }
 
 // recordTransition gives the reporter the transition that is stored in a workload's status. Each reconcile repeats it, so
-// that a transition is reported even if the process or the leader that stored it ended before. The first transition to
-// Unknown is not reported: every new workload has it.
+// that a transition is reported even if the process or the leader that stored it ended before.
 func (r *Reconciler) recordTransition(wl *v1alpha1.ThreeportWorkload) {
 	s := wl.Status
-	if s.HealthChange == nil || s.HealthSince == nil || s.HealthChange.From == "" && s.HealthChange.To == statusUnknown {
+	if s.HealthChange == nil || s.HealthSince == nil || isInitial(s.HealthChange) {
 		return
 	}
 	r.mu.Lock()

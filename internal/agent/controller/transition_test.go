@@ -209,6 +209,18 @@ func TestSetHealth(t *testing.T) {
 			},
 		},
 		{
+			reason: "it had its health before the first status",
+			current: v1alpha1.ThreeportWorkloadStatus{
+				Health: "Unknown", HealthSince: at(9), NotHealthySince: at(9), HealthChange: &v1alpha1.HealthChange{To: "Unknown"},
+			},
+			verdict: verdict{status: "Down", reason: "Crash", message: "again"},
+			second:  5,
+			want: v1alpha1.ThreeportWorkloadStatus{
+				Health: "Down", Reason: "Crash", Message: "again", HealthSince: at(5), NotHealthySince: at(5),
+				HealthChange: &v1alpha1.HealthChange{From: "Unknown", To: "Down", Reason: "Crash", Message: "again"},
+			},
+		},
+		{
 			reason:  "the same health with another reason",
 			current: v1alpha1.ThreeportWorkloadStatus{Health: "Down", Reason: "Absent", HealthSince: at(5), HealthChange: &v1alpha1.HealthChange{To: "Down", Reason: "Absent"}},
 			verdict: verdict{status: "Down", reason: "Crash", message: "again"},

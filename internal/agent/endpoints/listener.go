@@ -9,9 +9,9 @@ import (
 	"sync"
 )
 
-// boundedListener bounds the open connections. When one more arrives, it closes the oldest one that waits for a request. So clients
-// that hold many connections, or open many of them, keep no others out: the probes of the kubelet take milliseconds, and the answer to
-// a scrape is not interrupted.
+// boundedListener bounds the open connections. When one more arrives, it closes the oldest one that waits for a request. So a client
+// that holds or opens many connections does not keep others out. The probes of the kubelet take milliseconds, and no answer to a scrape
+// is interrupted.
 type boundedListener struct {
 	net.Listener
 	most int
