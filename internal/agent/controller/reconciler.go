@@ -276,8 +276,8 @@ func (r *Reconciler) wake(others []string) {
 	}
 }
 
-// isNewRetry reports whether the annotation that requests another attempt has a value that is not handled yet: neither by an
-// earlier process, which has written it into the status, nor by this one, whose write may still be due.
+// isNewRetry reports whether the annotation that requests another attempt has a value that no process has handled. The status has the
+// value of an earlier process. That of this process may not be written yet.
 func (r *Reconciler) isNewRetry(wl *v1alpha1.ThreeportWorkload) bool {
 	value := retryAnnotation(wl)
 	if value == wl.Status.Delivery.Retried {

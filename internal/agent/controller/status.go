@@ -163,32 +163,33 @@ func setHealthSince(resources, last []v1alpha1.ResourceStatus, firstSeen, now ti
 	for _, rs := range last {
 		known[refOf(rs)] = rs
 	}
-	firstSeen = firstSeen.Truncate(time.Second) // the resolution of metav1.Time
-	isOfStart := func(at time.Time) bool { return !at.Before(firstSeen) && at.Before(firstSeen.Add(startGrace)) }
 	for i := range resources {
 		rs := &resources[i]
-		recorded := rs.HealthSince
-		rs.HealthSince = nil
 		if rs.Health == "" || rs.Health == statusHealthy {
+			rs.HealthSince = nil
 			continue
 		}
-		earlier := known[refOf(*rs)]
-		if earlier.Health == rs.Health && earlier.HealthSince != nil {
-			rs.HealthSince = earlier.HealthSince
-			if recorded != nil && recorded.Before(earlier.HealthSince) && isOfStart(earlier.HealthSince.Time) {
-				rs.HealthSince = recorded
-			}
-			continue
-		}
-		since := now
-		if recorded != nil && recorded.Time.Before(now) {
-			since = recorded.Time
-		}
-		if previous := earlier.HealthSince; previous != nil && since.Before(previous.Time) && !isOfStart(previous.Time) {
-			since = previous.Time
-		}
-		rs.HealthSince = &metav1.Time{Time: since.Truncate(time.Second)} // the resolution of metav1.Time
+		previous := known[refOf(*rs)]
+		rs.HealthSince = healthSince(rs.HealthSince, previous.HealthSince, rs.Health != previous.Health, firstSeen, now)
 	}
+}
+
+// healthSince returns the start of a health that the cluster recorded at a time, or nil. The previous health began at another.
+func healthSince(recorded, previous *metav1.Time, changed bool, firstSeen, now time.Time) *metav1.Time {
+	since := now
+	if recorded != nil && recorded.Time.Before(now) {
+		since = recorded.Time
+	}
+	since = since.Truncate(time.Second) // the resolution of metav1.Time
+	firstSeen = firstSeen.Truncate(time.Second)
+	if previous == nil || changed && since.After(previous.Time) {
+		return &metav1.Time{Time: since}
+	}
+	isOfStart := !previous.Time.Before(firstSeen) && previous.Time.Before(firstSeen.Add(startGrace))
+	if isOfStart && recorded != nil && since.Before(previous.Time) {
+		return &metav1.Time{Time: since}
+	}
+	return previous
 }
 
 func refOf(rs v1alpha1.ResourceStatus) target.Ref {

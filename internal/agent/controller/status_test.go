@@ -319,9 +319,10 @@ func TestSetHealthSince(t *testing.T) {
 		{"the cluster records the change", "Down", recorded, resource("Unhealthy", earlier), recorded},
 		{"the cluster records an earlier time", "Down", &metav1.Time{Time: now.Add(-2 * time.Hour)}, resource("Unhealthy", earlier), earlier},
 		{"the cluster's clock is ahead", "Down", &metav1.Time{Time: now.Add(time.Minute)}, nil, current},
-		{"the earlier status is of the start", "Down", recorded, resource("Unknown", started), recorded},
-		{"the same health at the start", "Down", recorded, resource("Down", started), recorded},
-		{"the same health at the start, and no record", "Down", nil, resource("Down", started), started},
+
+		{"another health after the start", "Down", recorded, resource("Unknown", started), recorded},
+		{"an earlier record", "Down", recorded, resource("Down", started), recorded},
+		{"no record", "Down", nil, resource("Down", started), started},
 		{"it was Healthy", "Down", recorded, resource("Healthy", nil), recorded},
 		{"an earlier agent wrote no time", "Down", nil, resource("Down", nil), current},
 		{"it is Healthy", "Healthy", recorded, resource("Down", earlier), nil},

@@ -148,7 +148,7 @@ func TestLookUp_UnknownTokens_AreLimited(t *testing.T) {
 		t.Errorf("a further unknown token: %v, want %d with Retry-After", err, http.StatusServiceUnavailable)
 	}
 	logOut := request("", attacker)
-	logOut.AddCookie(&http.Cookie{Name: hostPrefix + sessionCookie, Value: newSession()}) //nolint:gosec // of a request
+	logOut.AddCookie(&http.Cookie{Name: hostPrefix + sessionCookie, Value: newSession()})
 	err = w.closeSession(logOut)
 	if problem, ok := errors.AsType[*Problem](err); !ok || problem.Status != http.StatusServiceUnavailable {
 		t.Errorf("the end of an unknown session: %v, want %d", err, http.StatusServiceUnavailable)
