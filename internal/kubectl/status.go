@@ -120,26 +120,48 @@ func (o *statusOptions) statuses(ctx context.Context, list []v1alpha1.ThreeportW
 
 // reported returns the statuses that the agent reported.
 func (o *statusOptions) reported(ctx context.Context, list []v1alpha1.ThreeportWorkload) ([]workloadStatus, error) {
+	if o.name != "" && len(list) == 1 && isUnseen(&list[0]) { // the statuses of others show whether the agent reports
+		var err error
+		if list, err = o.cluster.workloads(ctx, ""); err != nil {
+			return nil, err
+		}
+	}
 	leases, err := o.cluster.leases(ctx, list)
 	if err != nil {
 		return nil, err
 	}
-	return statusesOf(list, leases, o.cluster.clock.at(o.plugin.now())), nil
+	all := statusesOf(list, leases, o.cluster.clock.at(o.plugin.now()))
+	return slices.DeleteFunc(all, func(s workloadStatus) bool { return o.name != "" && s.Name != o.name }), nil
 }
 
 // statusesOf returns the reported statuses, the worst first.
 func statusesOf(list []v1alpha1.ThreeportWorkload, leases leases, now time.Time) []workloadStatus {
-	var all []workloadStatus
 	last := lastConfirmation(list)
+	whys := make([]outdated, len(list))
+	var silent outdated // on all workloads
+	for i := range list {
+		if whys[i] = leases.outdated(&list[i], last, now); whys[i].silent {
+			silent = whys[i]
+		}
+	}
+	var all []workloadStatus
 	for i := range list {
 		s := statusOf(&list[i])
-		if why := leases.outdated(&list[i], last, now); !why.since.IsZero() {
-			s.markOutdated(why)
+		if isUnseen(&list[i]) {
+			whys[i] = silent
+		}
+		if !whys[i].since.IsZero() {
+			s.markOutdated(whys[i])
 		}
 		all = append(all, s)
 	}
 	worstFirst(all)
 	return all
+}
+
+// isUnseen reports whether no agent has written a status.
+func isUnseen(wl *v1alpha1.ThreeportWorkload) bool {
+	return wl.Status.Health == "" && len(wl.Status.Conditions) == 0
 }
 
 // assessed returns the statuses by the objects in the cluster.

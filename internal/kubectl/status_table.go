@@ -83,7 +83,7 @@ func (s *workloadStatus) overrideFor(wl *v1alpha1.ThreeportWorkload) {
 	st := &wl.Status
 	judged := meta.FindStatusCondition(st.Conditions, v1alpha1.ConditionHealthy)
 	switch {
-	case st.Health == "" && len(st.Conditions) == 0:
+	case isUnseen(wl):
 		s.override(health.Unknown, "NotSeen", "the agent has not reported on it yet: is the agent running?")
 	case st.Health == "":
 		s.override(health.Unknown, "NotJudged", "the agent has not assessed it yet")

@@ -114,6 +114,20 @@ func TestStatus_SilentAgentWithoutLease_IsOneMessage(t *testing.T) {
 	}
 }
 
+// A workload without a status does not say whether the agent reports. Those of others do.
+func TestStatus_NewWorkloadOfSilentAgent_IsOutdated(t *testing.T) {
+	added := v1alpha1.ThreeportWorkload{ObjectMeta: metav1.ObjectMeta{Name: "new", CreationTimestamp: metav1.NewTime(goldenTime)}}
+	o := &statusOptions{}
+	for _, s := range statusesOf(append(silentAgent(), added), nil, goldenTime) {
+		if s.Name == "new" && (o.code([]workloadStatus{s}) != exitOutdated || !strings.HasPrefix(s.Message, "agent not reporting since 2026-01-31T11:40:00Z")) {
+			t.Errorf("the exit code is %d, and the message %q", o.code([]workloadStatus{s}), s.Message)
+		}
+	}
+	if s := statusesOf([]v1alpha1.ThreeportWorkload{added}, nil, goldenTime)[0]; s.Reason != "NotSeen" {
+		t.Errorf("alone it has the reason %s, want NotSeen", s.Reason)
+	}
+}
+
 func TestStatus_StatusNotConfirmed_IsNotASilentAgent(t *testing.T) {
 	list := silentAgent()
 	list[1].Status.ConfirmedAt = &metav1.Time{Time: goldenTime.Add(-time.Minute)}
