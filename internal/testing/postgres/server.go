@@ -167,7 +167,7 @@ func (s *Server) Address(database string) string {
 // Stop stops the server and removes its files.
 func (s *Server) Stop() error {
 	if s.admin != nil {
-		_ = s.admin.Close(context.Background()) // the server may have been killed
+		_ = s.admin.PgConn().Conn().Close() // the server may have been killed
 	}
 	if s.process != nil {
 		s.process.stop()
