@@ -53,22 +53,16 @@ func (l *boundedListener) add(conn *boundedConn) (oldest *boundedConn) {
 	return oldest
 }
 
-// move puts a connection at the end of a list, if it is open.
+// move puts an open connection at the end of a list, or in none.
 func (l *boundedListener) move(conn *boundedConn, to *list.List) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if conn.in != nil {
-		conn.in.Remove(conn.place)
-		conn.in, conn.place = to, to.PushBack(conn)
+	if conn.in == nil {
+		return
 	}
-}
-
-func (l *boundedListener) remove(conn *boundedConn) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if conn.in != nil {
-		conn.in.Remove(conn.place)
-		conn.in = nil
+	conn.in.Remove(conn.place)
+	if conn.in = to; to != nil {
+		conn.place = to.PushBack(conn)
 	}
 }
 
@@ -82,7 +76,7 @@ type boundedConn struct {
 
 // Close closes the connection, so that another one may open.
 func (c *boundedConn) Close() error {
-	c.listener.remove(c)
+	c.listener.move(c, nil)
 	return c.Conn.Close()
 }
 
