@@ -25,8 +25,17 @@ func parentOf(options Options) string {
 	return os.TempDir()
 }
 
-// newDir creates a directory that is ours while the lock is open, and removes those of killed processes.
+// newDir creates a directory that is ours while the lock is open, and removes those of killed processes. One process at a time
+// does so in a folder, because a new directory has no lock holder yet.
 func newDir(parent string) (dir string, lock *os.File, err error) {
+	folder, err := os.Open(parent) //nolint:gosec // one of two known folders
+	if err == nil {
+		defer folder.Close() //nolint:errcheck // only read; closing it unlocks it
+		err = syscall.Flock(int(folder.Fd()), syscall.LOCK_EX)
+	}
+	if err != nil {
+		return "", nil, fmt.Errorf("lock folder of PostgreSQL's directories: %w", err)
+	}
 	removeStaleDirs(parent)
 	if dir, err = os.MkdirTemp(parent, dirPrefix); err != nil {
 		return "", nil, fmt.Errorf("create directory of PostgreSQL: %w", err)
@@ -41,8 +50,7 @@ func newDir(parent string) (dir string, lock *os.File, err error) {
 	return dir, lock, nil
 }
 
-// removeStaleDirs removes the directories without a lock holder. It skips a directory that is being created, which has
-// no lock file, and those of other users.
+// removeStaleDirs removes the directories without a lock holder, but not those of other users.
 func removeStaleDirs(parent string) {
 	locks, _ := filepath.Glob(filepath.Join(parent, dirPrefix+"*", lockName)) // the only error is a bad pattern
 	for _, path := range locks {
