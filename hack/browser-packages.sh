@@ -1,9 +1,9 @@
 #!/bin/sh
-# Installs the packages of the browser tests and the screenshots on Debian and its derivatives: chromium, fonts, and
+# Installs the packages of the browser tests and the screenshots on Debian and its derivatives: chromium without windows, fonts, and
 # axe-core by npm. Installed packages stay unchanged.
 set -eu
 
-packages='chromium fonts-inter fonts-dejavu-core fonts-noto-color-emoji'
+packages='chromium-headless-shell fonts-inter fonts-dejavu-core fonts-noto-color-emoji'
 
 cd "$(dirname "$0")"
 command -v npm >/dev/null || packages="$packages npm" # for axe-core, which judges accessibility

@@ -51,7 +51,8 @@ func TestStatus_Cluster(t *testing.T) {
 	call(t, "status", "none", "--watch").want(t, exitUsage, `there is no ThreeportWorkload "none"`)
 	call(t, "status", "unsen").want(t, exitUsage, `there is no ThreeportWorkload "unsen": did you mean unseen?`)
 	call(t, "tree", "bda").want(t, exitUsage, `there is no ThreeportWorkload "bda": did you mean bad?`)
-	call(t, "status", "a", "b").want(t, exitUsage, "accepts at most 1 arg")
+	call(t, "status", "a", "b").want(t, exitUsage, "2 names: give one, or none for all workloads")
+	call(t, "track", "web", "--id", "abc").want(t, exitUsage, `--id: "abc" is not a whole number: see kubectl threeport track --help`)
 	call(t, "status", "-o", "xml").want(t, exitUsage, `--output: "xml" is not a format: use wide, json, yaml`)
 
 	var one workloadStatus

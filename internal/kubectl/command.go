@@ -93,6 +93,9 @@ func (p *plugin) command() *cobra.Command {
 				return usage("%w: did you mean %s?", err, similar)
 			}
 		}
+		if invalid, ok := errors.AsType[*pflag.InvalidValueError](err); ok && invalid.GetFlag().Value.Type() == "int64" {
+			return usage("--%s: %q is not a whole number: see %s --help", invalid.GetFlag().Name, invalid.GetValue(), cmd.CommandPath())
+		}
 		return usage("%w: see %s --help", err, cmd.CommandPath())
 	})
 	addColorFlag(root, &p.color)

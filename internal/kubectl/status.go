@@ -53,7 +53,12 @@ func (p *plugin) statusCommand() *cobra.Command {
 
   # The names of those that are Down
   kubectl threeport status -o json | jq -r 'select(.status == "Down").name'`,
-		Args: cobra.MaximumNArgs(1),
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 1 {
+				return usage("%d names: give one, or none for all workloads; see %s --help", len(args), cmd.CommandPath())
+			}
+			return nil
+		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 {
 				o.name = args[0]

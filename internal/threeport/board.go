@@ -21,7 +21,7 @@ type Workload struct {
 	Reason string `json:"reason,omitempty"`
 	// Cause is a sentence about the fault, along the chain of objects.
 	Cause string `json:"cause,omitempty"`
-	// Since is when the status became what it is.
+	// Since is when the last reported status became what it is: that of Said, if it differs from Status.
 	Since *time.Time `json:"since,omitempty"`
 	// CauseSince is when the reason became what it is; the reasons of a crash loop are one. There is none without a reason, and if
 	// an earlier release received the reason.
@@ -87,6 +87,7 @@ type Object struct {
 type WorkloadDetail struct {
 	Workload Workload `json:"workload"`
 	// Silences are when the agent of its cluster did not report, at most 100, newest first. They do not include the present one.
+	// Earlier ones can be older than the workload.
 	Silences []Silence `json:"silences,omitempty"`
 	Objects  []Object  `json:"objects"`
 }

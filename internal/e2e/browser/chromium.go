@@ -50,8 +50,9 @@ func Start(ctx context.Context) (*Chromium, error) {
 	return c, nil
 }
 
+// findChromium prefers the build without windows, which has the same engine and needs a third of the CPU time.
 func findChromium() (string, error) {
-	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
+	for _, name := range []string{"chromium-headless-shell", "chromium", "chromium-browser", "google-chrome"} {
 		if path, err := exec.LookPath(name); err == nil {
 			return path, nil
 		}

@@ -33,9 +33,22 @@ func Sample(now time.Time) Fleet {
 	for _, c := range fleet.Clusters {
 		for i := range c.Workloads {
 			c.Workloads[i].addSampleTree()
+			c.Workloads[i].addStarts(now)
 		}
 	}
 	return fleet
+}
+
+// addStarts sets since when the objects have their health: Healthy ones for 40 days, others as long as the workload its status.
+func (w *Workload) addStarts(now time.Time) {
+	deployed := now.Add(-40 * 24 * time.Hour)
+	for i := range w.Tree {
+		if o := &w.Tree[i]; o.Health == "Healthy" {
+			o.Since = &deployed
+		} else {
+			o.Since = w.Status.Since
+		}
+	}
 }
 
 // samplePods are the Healthy Pods and all Pods of the workloads that are not Healthy, with the kind of their owner.
