@@ -52,7 +52,7 @@ func (v Verdict) idle() bool {
 	return v.Status == Healthy && (v.Reason == ScaledToZero || v.Reason == NoNodeSelected)
 }
 
-// Verdict is a status with its cause.
+// Verdict is a status with its reason.
 type Verdict struct {
 	Status Status
 	// Reason is one CamelCase word; empty, Completed, ScaledToZero or NoNodeSelected if Healthy.

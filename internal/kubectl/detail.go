@@ -79,9 +79,6 @@ func (s *workloadStatus) lastKnown() string {
 	return ", last known at " + s.since().UTC().Format(time.RFC3339)
 }
 
-// restartReasons are the reasons of containers that have ended, so that they have logs from before a restart.
-var restartReasons = []string{"CrashLoopBackOff", "Restarting"}
-
 // nextCommands returns at most two commands that show more about a workload that is not Healthy.
 func (s *workloadStatus) nextCommands() []string {
 	switch {
@@ -103,7 +100,7 @@ func (s *workloadStatus) nextCommands() []string {
 // because kubectl would choose one of them.
 func logsCommand(r *v1alpha1.ResourceStatus) string {
 	kinds := []string{"Deployment", "StatefulSet", "DaemonSet", "ReplicaSet", "Job", "Pod"}
-	if r.State != v1alpha1.ResourcePresent || !slices.Contains(restartReasons, r.Reason) || !slices.Contains(kinds, r.Kind) {
+	if r.State != v1alpha1.ResourcePresent || !health.IsSameCause(r.Reason, "CrashLoopBackOff") || !slices.Contains(kinds, r.Kind) {
 		return ""
 	}
 	if r.Pods == nil || r.Pods.Healthy > 0 {

@@ -356,6 +356,11 @@ func TestNextCommands(t *testing.T) {
 			[]string{tree, "kubectl -n shop logs deployment/web --previous"},
 		},
 		{
+			"all pods run again after they ran out of memory",
+			workloadStatus{Status: health.Down, Resources: []v1alpha1.ResourceStatus{resource("OOMKilled", none)}},
+			[]string{tree, "kubectl -n shop logs deployment/web --previous"},
+		},
+		{
 			"kubectl would show the logs of a Healthy pod",
 			workloadStatus{Status: health.Down, Resources: []v1alpha1.ResourceStatus{resource("CrashLoopBackOff", some)}},
 			[]string{tree},

@@ -110,14 +110,14 @@ func (n *Notifier) notFound(item outbox.Item, err error) {
 
 // fail gives an item back to be sent again.
 func (n *Notifier) fail(item outbox.Item, err error, kind threeport.Kind) {
-	refused := kind == threeport.KindUnauthorized
-	n.outbox.Nack(item, outbox.Failure{Cause: err, RetryAfter: threeport.RetryAfter(err), General: refused})
+	unauthorized := kind == threeport.KindUnauthorized
+	n.outbox.Nack(item, outbox.Failure{Cause: err, RetryAfter: threeport.RetryAfter(err), General: unauthorized})
 	n.metrics.count(item, resultRetried)
 	if n.failing {
 		return
 	}
 	n.failing = true
-	if refused {
+	if unauthorized {
 		n.logItem("The control plane refuses the agent's credentials. They are read again, and reports are kept.", item, err)
 	} else {
 		n.logItem("Delivery fails. Reports are kept and sent again.", item, err)

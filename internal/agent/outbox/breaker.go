@@ -37,11 +37,11 @@ const (
 //	others were answered meanwhile          is unchanged           waits by itself; quarantined the third time
 //	it is a probe                           waits longer           waits for the breaker
 //
-// An answer (accepted or refused) closes the breaker, unless the control plane asked for a pause and the answer is not that
+// An answer (accepted, refused or rejected) closes the breaker, unless the control plane asked for a pause and the answer is not that
 // of a probe.
 type breaker struct {
 	backoff Backoff
-	answers uint64 // counts the reports that the control plane took or refused
+	answers uint64 // counts the reports that the control plane answered
 
 	open      bool
 	tries     int
