@@ -118,10 +118,7 @@ const listed = `
 `
 
 func (d *delivery) startAgent(ctx context.Context) error {
-	env := []string{"GODEBUG=gctrace=1"}
-	if d.memory != "" {
-		env = append(env, "GOMEMLIMIT="+d.memory)
-	}
+	env := append([]string{"GODEBUG=gctrace=1"}, d.env...)
 	args := []string{
 		"--kubeconfig=" + d.kubeconfig, "--threeport-api-server=" + d.upstream.API.URL, "--auth-enabled=false",
 		"--metrics-bind-address=0", "--health-probe-bind-address=0", "--state-dir=" + filepath.Join(d.folder, "state"),

@@ -45,11 +45,12 @@ func run(ctx context.Context, o options) (err error) {
 	if b.apiBinary, err = process.Build(ctx, ".", "./cmd/controlplane", b.dir, "-trimpath"); err != nil {
 		return err
 	}
-	limit := "no GOMEMLIMIT"
-	if b.memory != "" {
-		limit = "GOMEMLIMIT=" + b.memory
+	if b.keepOutput != "" {
+		if err = os.MkdirAll(b.keepOutput, 0o700); err != nil {
+			return err
+		}
 	}
-	fmt.Printf("%s, %d CPUs for everything, %s, %s\n", runtime.Version(), runtime.NumCPU(), limit, time.Now().UTC().Format(time.DateOnly))
+	fmt.Printf("%s, %d CPUs for everything, environment of the agent %q, %s\n", runtime.Version(), runtime.NumCPU(), b.env, time.Now().UTC().Format(time.DateOnly))
 	for _, s := range b.sizes {
 		if err := b.measure(ctx, s); err != nil {
 			return fmt.Errorf("size %s: %w", s, err)

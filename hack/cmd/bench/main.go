@@ -17,8 +17,8 @@ import (
 
 // options are the flags.
 type options struct {
-	agent      string // a binary; empty to build it from the source
-	memory     string // GOMEMLIMIT of the agent; empty for none
+	agent      string   // a binary; empty to build it from the source
+	env        []string // of the agent, such as GOGC=50
 	sizes      []size
 	rates      []int // Events per second
 	slice      time.Duration
@@ -39,16 +39,19 @@ const (
 
 func parseOptions(args []string) (options, error) {
 	var o options
-	var sizes, rates, protocols string
+	var env, sizes, rates, protocols string
 	flags := flag.NewFlagSet("bench", flag.ExitOnError)
 	flags.StringVar(&o.agent, "agent", "", "binary of the agent to measure, such as that of an earlier version; empty builds it from the source")
-	flags.StringVar(&o.memory, "gomemlimit", "", "GOMEMLIMIT of the agent, such as 230MiB; empty for none")
+	flags.StringVar(&env, "env", "", "environment variables of the agent, such as GOMEMLIMIT=230MiB,GOGC=50")
 	flags.StringVar(&sizes, "sizes", "500:0,10000:0,10000:10000", "sizes of the cluster: TRACKED:UNTRACKED Pods, such as 50000:100000")
 	flags.StringVar(&rates, "rates", "10,100,1000", "rates of Events, per second")
 	flags.StringVar(&protocols, "protocols", "v0,sets", "ways of delivery: v0, sets or both")
 	flags.DurationVar(&o.slice, "slice", 20*time.Second, "how long each rate lasts")
 	flags.StringVar(&o.keepOutput, "output", "", "folder for the output of the agent; empty discards it")
 	_ = flags.Parse(args) // it exits on an error
+	if env != "" {
+		o.env = strings.Split(env, ",")
+	}
 	for text := range strings.SplitSeq(sizes, ",") {
 		tracked, untracked, _ := strings.Cut(text, ":")
 		var s size

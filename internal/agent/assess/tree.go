@@ -93,11 +93,8 @@ func (b *treeBuilder) addDescendants() {
 // would close a cycle.
 func (b *treeBuilder) setOwners() {
 	for i := range b.objects {
-		known := b.targets.ObjectWithOwners(b.objects[i].Object.UID)
-		if len(known) == 0 || known[0].UID != b.objects[i].Object.UID {
-			continue
-		}
-		for _, owner := range known[0].Owners {
+		known, _ := b.targets.Object(b.objects[i].Object.UID)
+		for _, owner := range known.Owners {
 			if at, ok := b.index[owner.UID]; ok && !b.isBelow(at, i) {
 				b.objects[i].Owner = owner.UID
 				break

@@ -49,10 +49,20 @@ func (p *cachedPod) GetObjectMeta() metav1.Object {
 	return &metav1.ObjectMeta{Namespace: p.namespace.Value(), Name: p.name, UID: p.uid, ResourceVersion: p.resourceVersion}
 }
 
+// metadata returns the metadata of the trimmed Pod. PartialObjectMetadata has them in the same field, and skips the others.
+func (p *cachedPod) metadata() metav1.Object {
+	partial := &metav1.PartialObjectMetadata{}
+	if err := partial.Unmarshal(p.encoded); err != nil { // newCachedPod encoded it
+		panic(fmt.Sprintf("decode metadata of Pod %s/%s: %v", p.namespace.Value(), p.name, err))
+	}
+	partial.Namespace, partial.Name, partial.UID, partial.ResourceVersion = p.namespace.Value(), p.name, p.uid, p.resourceVersion
+	return partial
+}
+
 // metadataOf returns the metadata of a cached object, with its owners and labels.
 func metadataOf(obj any) (metav1.Object, error) {
 	if p, ok := obj.(*cachedPod); ok {
-		return p.pod(), nil
+		return p.metadata(), nil
 	}
 	return meta.Accessor(obj)
 }

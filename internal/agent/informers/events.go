@@ -100,7 +100,7 @@ func (s *Informers) EventsAboutUnknownObjects() []types.NamespacedName {
 			if !ok || ev.involved.uid == "" {
 				continue
 			}
-			if _, known := s.targets.KnownObject(ev.involved.uid); known {
+			if _, known := s.targets.Object(ev.involved.uid); known {
 				continue
 			}
 			if kind := ev.involvedObject().GroupKind(); IsBaseKind(kind) || s.lookups.looksUp(kind) {

@@ -140,13 +140,13 @@ func TestKinds_Reconcile_DoesNotWaitForAStoppedKind(t *testing.T) {
 			t.Errorf("the new kind has %d informers while another one stops, want 1", n)
 		}
 		f.dropStopped()
-		if _, known := f.targets.KnownObject("a"); !known {
+		if _, known := f.targets.Object("a"); !known {
 			t.Error("the objects of a kind are dropped while its informers still run")
 		}
 		close(blocked)
 		<-f.ended
 		f.dropStopped()
-		if _, known := f.targets.KnownObject("a"); known {
+		if _, known := f.targets.Object("a"); known {
 			t.Error("the objects of a kind are kept after its informers have stopped")
 		}
 		f.end()
@@ -170,7 +170,7 @@ func TestKinds_DropStopped_KeepsObjectsOfAKindThatIsWatchedAgain(t *testing.T) {
 		<-f.ended
 		synctest.Wait()
 		f.dropStopped()
-		if _, known := f.targets.KnownObject("a"); !known {
+		if _, known := f.targets.Object("a"); !known {
 			t.Error("the objects of a kind that is watched again are dropped")
 		}
 		if n := f.api.informersOf("ConfigMap"); n != 1 {

@@ -52,7 +52,7 @@ func (l *lookups) add(ids []target.Identity) {
 		if id.UID == "" || !l.looksUp(id.GroupKind()) {
 			continue
 		}
-		if _, known := l.targets.KnownObject(id.UID); !known && l.admit(id) {
+		if _, known := l.targets.Object(id.UID); !known && l.admit(id) {
 			l.queue.Add(id)
 		}
 	}
@@ -134,7 +134,7 @@ func (l *lookups) lookUp(ctx context.Context, id target.Identity) error {
 // record reads one object, and records it in the registry. An object that does not exist, or that the agent may not read,
 // is recorded as deleted and without owners, so that it is not read again soon.
 func (l *lookups) record(ctx context.Context, id target.Identity) error {
-	if _, known := l.targets.KnownObject(id.UID); known {
+	if _, known := l.targets.Object(id.UID); known {
 		return nil
 	}
 	l.count.Inc()

@@ -115,7 +115,7 @@ func TestLookups_MoreThanLimit_ArePostponed(t *testing.T) {
 	runLookups(t, s)
 	known := func() (n int) {
 		for i := range owners {
-			if _, ok := s.targets.KnownObject(unknownOwner(i).UID); ok {
+			if _, ok := s.targets.Object(unknownOwner(i).UID); ok {
 				n++
 			}
 		}

@@ -112,7 +112,7 @@ func (t *tombstones) prune() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	unknown := func(uid types.UID) bool {
-		_, known := t.targets.KnownObject(uid)
+		_, known := t.targets.Object(uid)
 		return !known
 	}
 	maps.DeleteFunc(t.deleted, func(uid types.UID, _ bool) bool { return unknown(uid) })

@@ -143,7 +143,7 @@ func (a *attributedObjects) prune(targets *target.Registry) (removed []types.UID
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for uid := range a.recorded {
-		if known, ok := targets.KnownObject(uid); !ok || len(targets.Attributions(known)) == 0 {
+		if known, ok := targets.Object(uid); !ok || len(targets.Attributions(known.Identity)) == 0 {
 			delete(a.recorded, uid)
 			a.store.Delete(objectTable, string(uid))
 			removed = append(removed, uid)

@@ -38,7 +38,7 @@ func (r *eventReporter) reconcile(_ context.Context, name types.NamespacedName) 
 		r.sink.ForgetExcept(observe.EventSubject(ev.UID), observe.EventKey(ev.UID))
 		return nil
 	}
-	if _, known := r.targets.KnownObject(ev.InvolvedObject.UID); !known {
+	if _, known := r.targets.Object(ev.InvolvedObject.UID); !known {
 		r.notes.setAboutUnknownObject(ev.UID, name, reports)
 	}
 	if ev.Shortened {
@@ -143,11 +143,11 @@ func (r *eventReporter) reassessWarned(ev *corev1.Event) {
 	if ev.Type != corev1.EventTypeWarning {
 		return
 	}
-	known, ok := r.targets.KnownObject(ev.InvolvedObject.UID)
-	if !ok || !observe.IsAbout(ev, known) {
+	known, ok := r.targets.Object(ev.InvolvedObject.UID)
+	if !ok || !observe.IsAbout(ev, known.Identity) {
 		return
 	}
-	if r.targets.IsListed(known.Ref) || health.CountsAsDependent(known.GroupKind()) && len(r.targets.Attributions(known)) > 0 {
+	if r.targets.IsListed(known.Ref) || health.CountsAsDependent(known.GroupKind()) && len(r.targets.Attributions(known.Identity)) > 0 {
 		r.queues.objects.AddAfter(known.Ref, r.queues.statusDelay)
 	}
 }
@@ -156,10 +156,10 @@ func (r *eventReporter) reassessWarned(ev *corev1.Event) {
 // another namespace, or the UID of another object, has none.
 func (r *eventReporter) attributions(name types.NamespacedName, ev *corev1.Event) []target.Attribution {
 	involved := observe.InvolvedObject(ev)
-	known, ok := r.targets.KnownObject(involved.UID)
+	known, ok := r.targets.Object(involved.UID)
 	switch {
-	case ok && observe.IsAbout(ev, known):
-		return r.attributionsOfKnown(known)
+	case ok && observe.IsAbout(ev, known.Identity):
+		return r.attributionsOfKnown(known.Identity)
 	case ok, !observe.InNamespaceOfObject(ev):
 		return nil
 	}
@@ -192,7 +192,7 @@ const inferAge = 2 * time.Second
 // inferOwner attributes an Event by the name of its object, if the object was deleted before any informer saw it.
 func (r *eventReporter) inferOwner(name types.NamespacedName, ev *corev1.Event) (target.Attribution, bool) {
 	involved := observe.InvolvedObject(ev)
-	if _, known := r.targets.KnownObject(involved.UID); known || !r.informers.BaseKindsSynced(involved.Namespace) {
+	if _, known := r.targets.Object(involved.UID); known || !r.informers.BaseKindsSynced(involved.Namespace) {
 		return target.Attribution{}, false
 	}
 	attribution, ok := r.targets.InferOwner(involved.Ref)

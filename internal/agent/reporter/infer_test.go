@@ -143,7 +143,7 @@ func TestReporter_InferOwner_AfterLookup(t *testing.T) {
 	w.run()
 	w.expectLives(wl.Resources[0].Ref, "[1]")
 	w.eventually("the owner of the ReplicaSet is looked up", func() string {
-		if _, known := w.targets.KnownObject(rs.GetUID()); !known || !w.reporter.informers.BaseKindsSynced(w.namespace) || len(w.proxy.sent("/betweens")) == 0 {
+		if _, known := w.targets.Object(rs.GetUID()); !known || !w.reporter.informers.BaseKindsSynced(w.namespace) || len(w.proxy.sent("/betweens")) == 0 {
 			return "it is not"
 		}
 		return ""

@@ -66,7 +66,7 @@ func TestInformers_UnreadableOwner_IsLookedUpOnce(t *testing.T) {
 				return ""
 			})
 			inner.eventually("the answer is recorded", func() string {
-				if _, known := w.targets.KnownObject(owner.GetUID()); !known {
+				if _, known := w.targets.Object(owner.GetUID()); !known {
 					return "it is not"
 				}
 				return ""
@@ -77,7 +77,7 @@ func TestInformers_UnreadableOwner_IsLookedUpOnce(t *testing.T) {
 			}
 			another := inner.create(owned(pod(name+"-2"), owner))
 			inner.eventually("another Pod of the owner is known", func() string {
-				if _, known := w.targets.KnownObject(another.GetUID()); !known {
+				if _, known := w.targets.Object(another.GetUID()); !known {
 					return "it is not"
 				}
 				return ""

@@ -41,13 +41,19 @@ func (r *objectReporter) reconcile(ctx context.Context, ref target.Ref) error {
 		r.informers.LookUpOwners(r.targets.UnresolvedOwners(current))
 		attributions = r.targets.Attributions(current)
 	}
+	var cached metav1.Object
 	for _, attribution := range attributions {
-		if err := r.report(ctx, current, attribution); err != nil {
+		var err error
+		if cached, err = r.report(ctx, current, attribution); err != nil {
 			failed = err
 		}
 	}
 	r.withdrawOthers(current, ref, attributions)
-	if pod, ok := r.pod(current); ok {
+	pod, isPod := cached.(*corev1.Pod)
+	if len(attributions) == 0 {
+		pod, isPod = r.pod(current)
+	}
+	if isPod {
 		r.reportTerminations(pod, current, attributions)
 	}
 	return failed
@@ -68,10 +74,8 @@ func (r *objectReporter) reportDeletions(tombstones []informers.Tombstone) {
 
 // reportDeletion reports a deletion to every workload that the object belonged to.
 func (r *objectReporter) reportDeletion(deleted informers.Tombstone, attributions []target.Attribution) {
-	for _, known := range r.targets.ObjectWithOwners(deleted.UID) {
-		if known.UID == deleted.UID {
-			r.attributed.recordDeletion(known, r.now())
-		}
+	if known, ok := r.targets.Object(deleted.UID); ok {
+		r.attributed.recordDeletion(known, r.now())
 	}
 	r.sink.ForgetExcept(observe.SyntheticSubject(deleted.UID))
 	r.informers.ForgetObject(deleted.UID)
@@ -90,11 +94,12 @@ func (r *objectReporter) reportDeletion(deleted informers.Tombstone, attribution
 	}
 }
 
-// report offers the newest version of an object to one workload, and has it assessed.
-func (r *objectReporter) report(ctx context.Context, current target.Identity, attribution target.Attribution) error {
+// report offers the newest version of an object to one workload, and has it assessed. It returns the cached object; nil if it is
+// not visible.
+func (r *objectReporter) report(ctx context.Context, current target.Identity, attribution target.Attribution) (metav1.Object, error) {
 	op, cached, err := r.operation(ctx, current, attribution)
 	if cached == nil {
-		return err
+		return nil, err
 	}
 	if r.attributed.add(attributedObject{attribution, current}) {
 		r.statuses.treeChanged(attribution.Workload, attribution.Instance)
@@ -107,7 +112,7 @@ func (r *objectReporter) report(ctx context.Context, current target.Identity, at
 	if attribution.Listed {
 		r.statuses.changed(attribution.Workload)
 	}
-	return nil
+	return cached, nil
 }
 
 // assess judges an object. An assessment that ends by itself is repeated then.

@@ -362,7 +362,7 @@ func TestPrune_DeletedObjectWithInferableOwner_IsKept(t *testing.T) {
 			}
 			r.Delete(deleted.UID, start)
 			r.Prune(start.Add(tt.after))
-			if _, known := r.KnownObject(deleted.UID); known != tt.want {
+			if _, known := r.Object(deleted.UID); known != tt.want {
 				t.Errorf("known is %t, want %t", known, tt.want)
 			}
 		})

@@ -81,7 +81,7 @@ func TestUpsert_DeletedObject_ExistsAgain(t *testing.T) {
 		t.Errorf("Current returned %v (%t), want the existing object", current, ok)
 	}
 	r.Prune(start.Add(24 * time.Hour))
-	if _, ok := r.KnownObject(webRS.UID); !ok {
+	if _, ok := r.Object(webRS.UID); !ok {
 		t.Error("an existing object was pruned")
 	}
 }
@@ -150,7 +150,7 @@ func TestPrune_Retention(t *testing.T) {
 				r.Delete(webPod.UID, start)
 			}
 			r.Prune(start.Add(tt.after))
-			if _, known := r.KnownObject(webPod.UID); known != tt.want {
+			if _, known := r.Object(webPod.UID); known != tt.want {
 				t.Errorf("known is %t, want %t", known, tt.want)
 			}
 		})
@@ -220,7 +220,7 @@ func TestDropKind_AffectsDescendants(t *testing.T) {
 		t.Error("DropKind did not signal")
 	}
 	expectDrained(t, r, webRS, other, webPod)
-	if _, known := r.KnownObject(webRS.UID); known || len(r.ExistingObjects(replicaSetKind, "")) > 0 {
+	if _, known := r.Object(webRS.UID); known || len(r.ExistingObjects(replicaSetKind, "")) > 0 {
 		t.Error("a ReplicaSet is still known after DropKind")
 	}
 	if unresolved := r.UnresolvedOwners(webPod); !slices.Equal(unresolved, []Identity{webRS}) {

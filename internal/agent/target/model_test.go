@@ -236,7 +236,7 @@ func (m *model) prune(t *testing.T, r *Registry, now time.Time) {
 	t.Helper()
 	r.Prune(now)
 	for uid, o := range m.objects {
-		_, known := r.KnownObject(uid)
+		_, known := r.Object(uid)
 		deletedAt, deleted := m.deleted[uid]
 		switch {
 		case known && deleted && now.Sub(deletedAt) > retainAttributed:

@@ -92,14 +92,14 @@ func (r *Registry) ObjectsOf(instance Instance) []Identity {
 	return slices.Collect(maps.Keys(seen))
 }
 
-// KnownObject returns the identity of a recorded object, whether it exists or is deleted.
-func (r *Registry) KnownObject(uid types.UID) (Identity, bool) {
+// Object returns a recorded object, whether it exists or is deleted.
+func (r *Registry) Object(uid types.UID) (Object, bool) {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
 	if n := r.graph.nodes[uid]; n != nil {
-		return n.Identity, true
+		return n.Object, true
 	}
-	return Identity{}, false
+	return Object{}, false
 }
 
 // ObjectWithOwners returns an object, its owners and their owners, as far as they are known, deleted or not. The object
