@@ -65,12 +65,12 @@ func shippedBounds() (agentBuild, error) {
 		}
 	}
 	for _, env := range containers[0].Env {
-		if env.Name == "GOMEMLIMIT" {
+		if env.Name == "GOMEMLIMIT" || env.Name == "GOGC" {
 			out.env = append(out.env, env.Name+"="+env.Value)
 		}
 	}
-	if out.maxMemory == 0 || len(out.flags) != 1 || len(out.env) != 1 {
-		return agentBuild{}, errors.New("the agent's Deployment does not have a memory limit, --state-max-bytes and GOMEMLIMIT, once each")
+	if out.maxMemory == 0 || len(out.flags) != 1 || len(out.env) != 2 {
+		return agentBuild{}, errors.New("the agent's Deployment does not have a memory limit, --state-max-bytes, GOMEMLIMIT and GOGC, once each")
 	}
 	return out, nil
 }
