@@ -64,6 +64,7 @@ func (w *agentWorld) seeDeadAgent(d upstream.Deployed) {
 	w.expectPlugin(4, "agent not reporting since 20", "status", d.Name)
 	w.expectPlugin(4, "; last status: Healthy", "status", d.Name)
 	w.expectPlugin(0, "Healthy", "status", d.Name, "--fresh")
+	w.expectPlugin(0, "The agent does not report: it was last seen at 20", "status", d.Name, "--fresh")
 }
 
 func (w *agentWorld) seeUnknownInstance() {

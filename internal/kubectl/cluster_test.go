@@ -458,7 +458,7 @@ func TestTrack(t *testing.T) {
 		"force without apply":             {[]string{"--force-conflicts", "cm/conf"}, "needs --apply"},
 		"a file that is not there":        {[]string{"-f", "nowhere.yaml"}, "nowhere.yaml"},
 		"another type":                    {[]string{"--type", "Pod", "cm/conf"}, `--type: "Pod" is not a workload type: use WorkloadInstance or HelmWorkloadInstance`},
-		"no ID":                           {[]string{"--id", "0", "cm/conf"}, "--id is required: the ID of the WorkloadInstance"},
+		"no ID":                           {[]string{"--id", "0", "cm/conf"}, "--id: give the ID of the WorkloadInstance"},
 	} {
 		t.Run(reason, func(t *testing.T) { call(t, append(base, tc.args...)...).want(t, exitUsage, tc.text) })
 	}

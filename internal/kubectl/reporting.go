@@ -168,9 +168,11 @@ func silence(all []workloadStatus, now time.Time) (sentence string, rest []workl
 	if since.IsZero() {
 		return "", all
 	}
-	return fmt.Sprintf("The agent does not report: it was last seen at %s, %s ago. `%s` assesses the objects now.",
-		since.UTC().Format(time.RFC3339), ago(since, now), freshCommand), rest
+	return fmt.Sprintf("The agent does not report: it was last seen at %s, %s ago.", since.UTC().Format(time.RFC3339), ago(since, now)), rest
 }
+
+// freshHint follows the sentence of a silent agent.
+const freshHint = " `" + freshCommand + "` assesses the objects now."
 
 // serverClock is the clock of the API server, by the latest answer. The clock of the user's machine may differ.
 type serverClock struct {

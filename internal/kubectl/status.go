@@ -113,7 +113,10 @@ func (o *statusOptions) run(ctx context.Context) error {
 func (o *statusOptions) statuses(ctx context.Context, list []v1alpha1.ThreeportWorkload) ([]workloadStatus, error) {
 	namespace := *o.cluster.flags.Namespace
 	if o.fresh {
-		return o.assessed(ctx, slices.DeleteFunc(list, func(wl v1alpha1.ThreeportWorkload) bool {
+		if err := o.warnOfSilence(ctx, list); err != nil {
+			return nil, err
+		}
+		return o.assessed(ctx, slices.DeleteFunc(slices.Clone(list), func(wl v1alpha1.ThreeportWorkload) bool {
 			return namespace != "" && !slices.Contains(namespacesOf(&wl), namespace)
 		}))
 	}
@@ -169,6 +172,18 @@ func isUnseen(wl *v1alpha1.ThreeportWorkload) bool {
 	return wl.Status.Health == "" && len(wl.Status.Conditions) == 0
 }
 
+// warnOfSilence says if the agent is silent: the control plane does not get the new verdicts.
+func (o *statusOptions) warnOfSilence(ctx context.Context, list []v1alpha1.ThreeportWorkload) error {
+	all, err := o.reported(ctx, list)
+	if err != nil {
+		return err
+	}
+	if sentence, _ := silence(all, o.plugin.now()); sentence != "" {
+		_, err = fmt.Fprintln(o.plugin.ErrOut, sentence, "The plugin assesses the objects now.")
+	}
+	return err
+}
+
 // assessed returns the statuses by the objects in the cluster.
 func (o *statusOptions) assessed(ctx context.Context, list []v1alpha1.ThreeportWorkload) ([]workloadStatus, error) {
 	rules, err := ruleFiles{}.load()
@@ -196,7 +211,7 @@ func (o *statusOptions) assessed(ctx context.Context, list []v1alpha1.ThreeportW
 // setAssessment replaces the verdict and the counts by those of a tree.
 func (s *workloadStatus) setAssessment(root *treeNode) {
 	s.Status, s.Reason, s.Message, s.Since = root.Status, root.Reason, root.Message, root.Since
-	s.CauseSince, s.NotHealthySince = nil, nil
+	s.CauseSince, s.NotHealthySince, s.ConfirmedAt = nil, nil, nil
 	s.Ready, s.Pods, s.Conditions = &v1alpha1.Count{}, new(root.podCount()), nil
 	s.Delivery, s.Resources, s.Omitted = v1alpha1.DeliveryStatus{}, nil, 0
 	namespaces := []string{}
@@ -257,7 +272,7 @@ func (o *statusOptions) showNone(ctx context.Context, list []v1alpha1.ThreeportW
 			return err
 		}
 		if sentence, _ := silence(all, o.plugin.now()); sentence != "" {
-			text, code = sentence+"\n"+text, exitOutdated
+			text, code = sentence+freshHint+"\n"+text, exitOutdated
 		}
 	}
 	if _, err := fmt.Fprintln(o.plugin.ErrOut, text); err != nil {
@@ -298,7 +313,7 @@ func (o *statusOptions) show(out io.Writer, all []workloadStatus) error {
 	width := o.plugin.width(o.output)
 	sentence, all := silence(all, now)
 	if sentence != "" {
-		text := strings.Join(wrap.Lines(sentence, width), "\n")
+		text := strings.Join(wrap.Lines(sentence+freshHint, width), "\n")
 		if _, err := fmt.Fprintln(out, o.plugin.palette.paint(yellow, text)+"\n"); err != nil {
 			return err
 		}

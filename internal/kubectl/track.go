@@ -125,7 +125,7 @@ func (o *trackOptions) validate(name string, args []string) error {
 		return usage("--type: %q is not a workload type: use WorkloadInstance or HelmWorkloadInstance", o.workloadType)
 	}
 	if o.id < 1 {
-		return usage("--id is required: the ID of the %s in the control plane, a number from 1", o.workloadType)
+		return usage("--id: give the ID of the %s in the control plane, a number from 1", o.workloadType)
 	}
 	if o.selector == "" && len(args) == 0 && len(o.files) == 0 {
 		return usage("nothing to track: give objects as KIND/NAME, files with -f, or a label selector with -l")

@@ -71,7 +71,8 @@ func (a *applyTx) statusChange(w *workloadState, i *item) statusUpdate {
 const oneMoment = 5 * time.Second
 
 // causeSince is when the cause became what it is: together with the status, or now. Only the reason identifies a cause, because
-// the text of the same cause has counts and messages that change. If the agent corrects the start of a status to an earlier time,
+// the text of the same cause has counts and messages that change. A status with a later start is a new one, even if the word is the
+// same: the reports of others in between were replaced during an outage. If the agent corrects the start of a status to an earlier time,
 // the cause that began with it has that time too.
 func (a *applyTx) causeSince(v statusUpdate, sinceBefore int64) int64 {
 	switch {
@@ -81,7 +82,7 @@ func (a *applyTx) causeSince(v statusUpdate, sinceBefore int64) int64 {
 		return v.since
 	case isSameCause(v.Reason, v.reason):
 		return v.causeSince
-	case v.changed && v.since >= sinceBefore:
+	case v.changed && v.since >= sinceBefore, v.since > sinceBefore+oneMoment.Microseconds():
 		return v.since
 	default: // also for a status that resumes an earlier one, after it was Unknown in between
 		return a.now

@@ -120,6 +120,9 @@ func TestApplyStatuses_CauseSince(t *testing.T) {
 		if got := report("Healthy", "", ""); !got.IsZero() {
 			t.Errorf("no reason holds since %v, want no time", got)
 		}
+		if got := report("Healthy", "ScaledToZero", "no pod is wanted"); !got.Equal(start) {
+			t.Errorf("the reason of a status that began again holds since %v, want the time of the status: %v", got, start)
+		}
 		if got := report("Unhealthy", "CrashLoopBackOff", "1 pod CrashLoopBackOff"); !got.Equal(start) {
 			t.Errorf("a reason that came back holds since %v, want the time of the status: %v", got, start)
 		}
