@@ -12,6 +12,7 @@ import (
 
 	"github.com/threeport/threeport-agent/api/v1alpha1"
 	"github.com/threeport/threeport-agent/internal/e2e/proxy"
+	"github.com/threeport/threeport-agent/internal/e2e/upstream"
 	"github.com/threeport/threeport-agent/internal/e2e/world"
 )
 
@@ -24,6 +25,8 @@ func TestAgent_SIGTERM_FlushesPendingReports(t *testing.T) {
 	d := w.Deploy("conf", world.ConfigMap("conf"), deployment("web", 2))
 	w.awaitReplicas(d.Objects[1], 2)
 	w.ExpectCondition(d, v1alpha1.ConditionDelivered, metav1.ConditionFalse, "")
+	w.ExpectCondition(d, v1alpha1.ConditionHealthy, metav1.ConditionTrue, "")
+	w.awaitReconcile(d)
 	stopped := make(chan error)
 	go func() { stopped <- w.agent.Stop(world.Timeout) }()
 	_, err := w.agent.WaitFor(w.Ctx, "Stopping and waiting for leader election runnables")
@@ -33,6 +36,21 @@ func TestAgent_SIGTERM_FlushesPendingReports(t *testing.T) {
 		t.Errorf("the agent did not send its pending reports before its end: %v", err)
 	}
 	w.AwaitAgreement(world.Expected(first, d)...)
+}
+
+// awaitReconcile waits until the agent has reconciled a ThreeportWorkload as it is now. Then it has recorded the transition that its status
+// has. An agent that ends between the write of a status and the next reconcile leaves the transition to the next process.
+func (w *agentWorld) awaitReconcile(d upstream.Deployed) {
+	w.Helper()
+	const value = "reconcile"
+	w.patch(world.CustomResource(d), fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, v1alpha1.AnnotationRetryRejected, value))
+	w.Eventually("the agent to reconcile "+d.Name, func() error {
+		workload, err := w.ThreeportWorkload(d)
+		if err == nil && workload.Status.Delivery.Retried != value {
+			err = fmt.Errorf("the status has the annotation %q, want %q", workload.Status.Delivery.Retried, value)
+		}
+		return err
+	})
 }
 
 func TestAgent_Restart_UpdatesRows(t *testing.T) {
