@@ -40,13 +40,20 @@ func (p *cachedPod) pod() *corev1.Pod {
 	if err := pod.Unmarshal(p.encoded); err != nil { // newCachedPod encoded it
 		panic(fmt.Sprintf("decode Pod %s/%s: %v", p.namespace.Value(), p.name, err))
 	}
-	pod.Namespace, pod.Name, pod.UID, pod.ResourceVersion = p.namespace.Value(), p.name, p.uid, p.resourceVersion
+	p.identify(&pod.ObjectMeta)
 	return pod
 }
 
 // GetObjectMeta returns the identity and the version, which client-go needs.
 func (p *cachedPod) GetObjectMeta() metav1.Object {
-	return &metav1.ObjectMeta{Namespace: p.namespace.Value(), Name: p.name, UID: p.uid, ResourceVersion: p.resourceVersion}
+	o := &metav1.ObjectMeta{}
+	p.identify(o)
+	return o
+}
+
+// identify sets the fields that are not encoded.
+func (p *cachedPod) identify(o *metav1.ObjectMeta) {
+	o.Namespace, o.Name, o.UID, o.ResourceVersion = p.namespace.Value(), p.name, p.uid, p.resourceVersion
 }
 
 // metadata returns the metadata of the trimmed Pod. PartialObjectMetadata has them in the same field, and skips the others.
@@ -55,7 +62,7 @@ func (p *cachedPod) metadata() metav1.Object {
 	if err := partial.Unmarshal(p.encoded); err != nil { // newCachedPod encoded it
 		panic(fmt.Sprintf("decode metadata of Pod %s/%s: %v", p.namespace.Value(), p.name, err))
 	}
-	partial.Namespace, partial.Name, partial.UID, partial.ResourceVersion = p.namespace.Value(), p.name, p.uid, p.resourceVersion
+	p.identify(&partial.ObjectMeta)
 	return partial
 }
 

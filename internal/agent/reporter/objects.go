@@ -50,7 +50,7 @@ func (r *objectReporter) reconcile(ctx context.Context, ref target.Ref) error {
 	}
 	r.withdrawOthers(current, ref, attributions)
 	pod, isPod := cached.(*corev1.Pod)
-	if len(attributions) == 0 {
+	if !isPod { // it belongs to no workload, or a report could not be made
 		pod, isPod = r.pod(current)
 	}
 	if isPod {
