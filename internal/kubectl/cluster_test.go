@@ -135,7 +135,7 @@ func TestStatus_AgentNotReporting_IsUnknown(t *testing.T) {
 		}
 		why := "agent not reporting since "
 		if tc.lease == "just-started" {
-			why = "agent started at " + now.Add(time.Minute).UTC().Format(time.RFC3339)
+			why = "agent reports again since " + now.Add(time.Minute).UTC().Format(time.RFC3339)
 		}
 		call(t, "status", tc.name, "--accept", "Unknown").want(t, tc.code, "STATUS     Unknown", why, "last status: Healthy")
 		var one workloadStatus

@@ -21,14 +21,14 @@ import (
 const (
 	clockTolerance  = 15 * time.Second
 	confirmedWithin = 10 * time.Minute
-	// startTime is how long an agent keeps the statuses of the process before it, until it has seen all objects.
+	// startTime is how long an agent that starts or resumes may keep the statuses from before, until it has seen all objects.
 	startTime = 10 * time.Second
 )
 
 const (
 	// agentNotReporting is the reason of a status that no agent vouches for.
 	agentNotReporting = "AgentNotReporting"
-	// agentStarting is the reason of a status of the process before an agent that has just started.
+	// agentStarting is the reason of a status from before the agent started or resumed a moment ago.
 	agentStarting = "AgentStarting"
 	// freshCommand is the command that needs no agent.
 	freshCommand = "kubectl threeport status --fresh"
@@ -36,7 +36,7 @@ const (
 
 // leaseState is the last renewal of the agent's Lease.
 type leaseState struct {
-	started time.Time // the start of the agent; zero if that is not known
+	started time.Time // when the agent started, or resumed after the Lease had expired; zero if that is not known
 	renewed time.Time // zero if the Lease does not exist or may not be read
 	expires time.Time // zero if it is released
 }
@@ -142,7 +142,7 @@ func (s *workloadStatus) markOutdated(why outdated) {
 	}
 	message := "agent not reporting since " + since
 	if why.reason == agentStarting {
-		message = "agent started at " + since + ", and has not confirmed the status yet"
+		message = "agent reports again since " + since + ", and has not confirmed the status yet"
 	}
 	last, lastSince := s.Status, s.Since
 	s.override(health.Unknown, why.reason, message+"; "+s.lastWords)

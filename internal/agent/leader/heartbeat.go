@@ -31,9 +31,10 @@ type Heartbeat struct {
 	working func() error
 	log     logr.Logger
 
-	started *metav1.MicroTime     // when this process wrote the Lease first; nil before
-	held    *coordinationv1.Lease // as last written; nil if it has to be read
-	failing bool
+	acquired metav1.MicroTime      // when this process wrote the Lease first, or first after it had expired
+	renewed  time.Time             // by this process; zero before
+	held     *coordinationv1.Lease // as last written; nil if it has to be read
+	failing  bool
 }
 
 // NewHeartbeat returns a heartbeat with a Lease in the namespace of the client.
@@ -70,8 +71,8 @@ func (h *Heartbeat) report(err error) {
 	h.failing = err != nil
 }
 
-// write writes the Lease with a holder, and creates it if it does not exist. It is acquired when this process starts: a reader has to
-// know that older statuses are those of the previous process.
+// write writes the Lease with a holder, and creates it if it does not exist. It is acquired when this process starts, or resumes after
+// the Lease expired: a reader has to know that older statuses may be outdated.
 func (h *Heartbeat) write(ctx context.Context, holder string) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, heartbeatTimeout)
 	defer cancel()
@@ -81,11 +82,11 @@ func (h *Heartbeat) write(ctx context.Context, holder string) (err error) {
 		}
 	}
 	lease := h.held.DeepCopy()
-	now := metav1.NowMicro()
-	if h.started == nil {
-		h.started = &now
+	now := metav1.MicroTime{Time: time.Now().Round(0)} // without a monotonic clock, which does not advance while a machine sleeps
+	if now.Sub(h.renewed) > heartbeatDuration {
+		h.acquired = now
 	}
-	lease.Spec.HolderIdentity, lease.Spec.AcquireTime = &holder, h.started
+	lease.Spec.HolderIdentity, lease.Spec.AcquireTime = &holder, new(h.acquired)
 	lease.Spec.RenewTime, lease.Spec.LeaseDurationSeconds = &now, new(int32(heartbeatDuration/time.Second))
 	if lease.ResourceVersion == "" {
 		lease, err = h.leases.Create(ctx, lease, metav1.CreateOptions{})
@@ -96,7 +97,7 @@ func (h *Heartbeat) write(ctx context.Context, holder string) (err error) {
 		h.held = nil // it is read again
 		return fmt.Errorf("write the Lease: %w", err)
 	}
-	h.held = lease
+	h.held, h.renewed = lease, now.Time
 	return nil
 }
 
