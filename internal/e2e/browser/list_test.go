@@ -277,10 +277,14 @@ func TestTheme_FollowsSystemAndButton(t *testing.T) {
 // sendStatus reports a status. Its version is the current time.
 func sendStatus(t *testing.T, api *API, agent threeport.Agent, instance threeport.Instance, s threeport.StatusReport) {
 	t.Helper()
+	sendReport(t, api, agent, threeport.Report{Instance: instance, Status: &s})
+}
+
+func sendReport(t *testing.T, api *API, agent threeport.Agent, report threeport.Report) {
+	t.Helper()
 	agent.Time = time.Now()
-	err := SendReports(t.Context(), api.URL, threeport.ReportSet{Agent: agent, Reports: []threeport.Report{
-		{Instance: instance, Version: threeport.ID(agent.Time.UnixMicro()), Status: &s},
-	}})
+	report.Version = threeport.ID(agent.Time.UnixMicro())
+	err := SendReports(t.Context(), api.URL, threeport.ReportSet{Agent: agent, Reports: []threeport.Report{report}})
 	if err != nil {
 		t.Fatal(err)
 	}

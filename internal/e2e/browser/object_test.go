@@ -86,10 +86,10 @@ func TestDefinition_LargeDiff_IsCorrect(t *testing.T) {
 	until(t, tab, "document.querySelector('.diff .code-note').innerText.replace(/\\s+/g, ' ') === '+ 2,050 lines added − 2,050 lines removed "+
 		"Not shown: the status, and metadata of controllers'")
 	until(t, tab, "!/status|metadata/.test(document.querySelector('.diff-lines').innerText)")
-	until(t, tab, "/^Spec changed [\\d:]+ · Definition of [\\d:]+$/.test(document.querySelector('.version').innerText)")
+	until(t, tab, "/^Spec change reported [\\d:]+ · Definition reported [\\d:]+$/.test(document.querySelector('.version').innerText)")
 
 	visit(t, tab, api.URL+pathOf(instances["other"])+"?tab=changes", "document.querySelector('#panel-changes').innerText.startsWith('The spec has not changed since the first report, ')")
-	until(t, tab, "/^Definition of [\\d:]+$/.test(document.querySelector('.version').innerText)")
+	until(t, tab, "/^Definition reported [\\d:]+$/.test(document.querySelector('.version').innerText)")
 
 	// A diff of random lists turns one into the other, and a diff of short lists is minimal.
 	wrong := eval[string](t, tab, `(async () => {

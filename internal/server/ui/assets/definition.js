@@ -5,7 +5,7 @@ import { fill, h, patch } from './dom.js';
 import { commandList } from './commands.js';
 import { diffList } from './difflist.js';
 import { Folded } from './folded.js';
-import { goneWord, objectKey } from './objects.js';
+import { goneWord, isFirstSight, objectKey } from './objects.js';
 import { podFacts } from './podfacts.js';
 import { retryNow, problemText, retry } from './retry.js';
 import { retryButton, skeleton } from './states.js';
@@ -62,9 +62,9 @@ export class ObjectPanel {
 
   /**
    * show draws an object, or null, and reloads its definition if it may have changed. `past` is true for the last known object of
-   * an offline agent, `live` for a current one.
+   * an offline agent, `live` for a current one. `silences` are the earlier silences of the agent.
    */
-  show(object, { clusterUID, past, live, tab }) {
+  show(object, { clusterUID, past, live, tab, silences = [] }) {
     this.#past = past;
     this.#live = live;
     const news = object !== this.#object;
@@ -79,7 +79,7 @@ export class ObjectPanel {
       this.#panels[name].hidden = name !== tab;
     }
     const back = h('button', { type: 'button', class: 'link to-objects', onclick: () => this.#back() }, 'Back to the objects');
-    patch(this.#facts, object ? [back, facts(object, past)] : h('h2', { id: 'object-title' }, 'Object'));
+    patch(this.#facts, object ? [back, facts(object, past, silences)] : h('h2', { id: 'object-title' }, 'Object'));
     if (news && defined) this.#load(this.#of);
     this.#draw();
   }
@@ -158,19 +158,20 @@ function changes({ previous, current, changedAt }) {
   return h('p', { class: 'code-note' }, changedAt ? ['The spec has not changed since the first report, ', stamp(changedAt), '.'] : 'No change of the spec is known.');
 }
 
-// versionText says when the spec changed, which is unknown if an earlier release received the change.
+// versionText says when the change of the spec was received, which is unknown if that was an earlier release. The cluster does not
+// record when the spec changed.
 function versionText({ operation, at, changedAt, previousAt }) {
   if (operation === 'DELETED') return ['Deletion reported ', stamp(at), ' · Last definition'];
-  const changed = previousAt && ['Spec changed ', changedAt ? stamp(changedAt) : ['after ', stamp(previousAt)], ' · '];
-  return [changed, 'Definition of ', stamp(at)];
+  const changed = previousAt && ['Spec change reported ', changedAt ? stamp(changedAt) : ['after ', stamp(previousAt)], ' · '];
+  return [changed, 'Definition reported ', stamp(at)];
 }
 
-function facts(o, past) {
+function facts(o, past, silences) {
   const { group, version, kind, namespace, name } = o.object;
   const was = past && !o.gone;
   return [
     h('h2', { id: 'object-title' }, h('span', { class: 'kind' }, isolated(kind)), ' ', isolated(name)),
-    h('div', { class: 'object-health' }, badge(o.health, { past: past || Boolean(o.gone) }), o.gone ? h('span', {}, goneWord(o) === 'deleted' ? 'deleted ' : `${goneWord(o)} since `, stamp(o.deleted ?? o.gone)) : o.since && h('span', {}, was ? ['since ', stamp(o.since)] : ['for ', sinceStamp(o.since)]),
+    h('div', { class: 'object-health' }, badge(o.health, { past: past || Boolean(o.gone) }), o.gone ? h('span', {}, goneWord(o) === 'deleted' ? 'deleted ' : `${goneWord(o)} since `, stamp(o.deleted ?? o.gone)) : o.since && h('span', {}, was ? ['since ', stamp(o.since)] : [isFirstSight(o, silences) ? 'for at least ' : 'for ', sinceStamp(o.since)]),
       o.state && o.state !== 'Present' && h('span', { class: 'tag' }, stateWord(o, past), o.absentSince && [' ', stamp(o.absentSince)])),
     (o.cause || o.reason) && h('p', { class: 'object-cause' }, was && 'Last reported cause: ', long(o.cause || o.reason, 400)),
     h('p', { class: 'object-where mono' }, version && [isolated([group, version].filter(Boolean).join('/')), ' · '], namespace && [isolated(namespace), ' · '], o.listed ? 'listed' : 'derived'),

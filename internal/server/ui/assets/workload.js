@@ -222,13 +222,13 @@ export class WorkloadPage {
   }
 
   #drawObjects() {
-    const { detail: { objects, workload }, tree, panel, treeNote, chosen, used, tab } = this.#shown;
+    const { detail: { objects, workload, silences }, tree, panel, treeNote, chosen, used, tab } = this.#shown;
     const find = (key) => objects.find((o) => objectKey(o) === key);
     const object = find(chosen) ?? find(used) ?? worstObject(objects);
     this.#shown.object = object ? objectKey(object) : '';
     const past = isPast(workload);
     tree.show(objects, this.#shown.object, past);
-    panel.show(object, { clusterUID: workload.clusterUID, past, live: this.#live.state === 'live' && !past && this.#shown.note.hidden, tab });
+    panel.show(object, { clusterUID: workload.clusterUID, past, live: this.#live.state === 'live' && !past && this.#shown.note.hidden, tab, silences });
     const present = objects.filter((o) => !o.gone);
     const listed = present.filter((o) => o.listed).length;
     treeNote.textContent = present.length ? `${count(listed)} listed, ${count(present.length - listed)} derived` : 'No objects have been reported yet.';
