@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-func TestTreeReport_Keep(t *testing.T) {
+func TestReport_Keep_Tree(t *testing.T) {
 	for _, tc := range []struct {
 		reason       string
 		features     []string
@@ -15,13 +15,33 @@ func TestTreeReport_Keep(t *testing.T) {
 		{reason: "one feature", features: []string{"other", FeaturePods}, pods: true},
 		{reason: "this release", features: []string{FeaturePods, FeatureSince}, pods: true, starts: true},
 	} {
-		tree := TreeReport{Objects: []TreeObject{{}, {Pod: &PodFacts{}, Since: &time.Time{}}}}
+		tree := Report{Tree: &TreeReport{Objects: []TreeObject{{}, {Pod: &PodFacts{}, Since: &time.Time{}}}}}
 		removed := tree.Keep(tc.features)
-		if o := tree.Objects[1]; (o.Pod != nil) != tc.pods || (o.Since != nil) != tc.starts || removed != (!tc.pods || !tc.starts) {
+		if o := tree.Tree.Objects[1]; (o.Pod != nil) != tc.pods || (o.Since != nil) != tc.starts || removed != (!tc.pods || !tc.starts) {
 			t.Errorf("%s: facts %t, start %t, removed %t; want %t and %t", tc.reason, o.Pod != nil, o.Since != nil, removed, tc.pods, tc.starts)
 		}
 		if tree.Keep(tc.features) {
 			t.Errorf("%s: fields were removed twice", tc.reason)
+		}
+	}
+}
+
+func TestReport_Keep_Status(t *testing.T) {
+	for _, tc := range []struct {
+		reason   string
+		features []string
+		kept     bool
+	}{
+		{"an earlier release", []string{FeaturePods, FeatureSince}, false},
+		{"this release", []string{FeatureCauseSince}, true},
+	} {
+		report := Report{Status: &StatusReport{Since: &time.Time{}, CauseSince: &time.Time{}}}
+		removed := report.Keep(tc.features)
+		if kept := report.Status.CauseSince != nil; kept != tc.kept || removed == tc.kept || report.Status.Since == nil {
+			t.Errorf("%s: the start of the cause is kept: %t, removed %t; want %t", tc.reason, kept, removed, tc.kept)
+		}
+		if report.Keep(tc.features) {
+			t.Errorf("%s: a field was removed twice", tc.reason)
 		}
 	}
 }

@@ -165,6 +165,8 @@ type StatusReport struct {
 	Cause string `json:"cause,omitempty" maxLength:"65536"`
 	// Since is when the status became what it is; none if that is not known.
 	Since *time.Time `json:"since,omitempty"`
+	// CauseSince is when the reason became what it is; none if that is not known.
+	CauseSince *time.Time `json:"causeSince,omitempty"`
 	// Pending counts the workload's reports that are not delivered.
 	Pending int64 `json:"pending,omitempty" minimum:"0"`
 	// Rejected counts those that were rejected.
@@ -269,19 +271,32 @@ type ReportSetVersions struct {
 	MaxReports int `json:"MaxReports,omitempty"`
 	// MaxBytes bounds its body before compression.
 	MaxBytes int64 `json:"MaxBytes,omitempty"`
-	// Features are the optional fields that the server accepts: pods for those of Pods in a tree, and since for the start of the
-	// health of an object. A server refuses the fields of a feature that it does not list.
+	// Features are the optional fields that the server accepts: pods for those of Pods in a tree, since for the start of the
+	// health of an object, and causeSince for that of the cause of a status. A server refuses the fields of a feature that it does not list.
 	Features []string `json:"Features,omitempty"`
 }
 
-// The features of the fields [TreeObject.Pod] and [TreeObject.Since].
+// The features of the fields [TreeObject.Pod], [TreeObject.Since] and [StatusReport.CauseSince].
 const (
-	FeaturePods  = "pods"
-	FeatureSince = "since"
+	FeaturePods       = "pods"
+	FeatureSince      = "since"
+	FeatureCauseSince = "causeSince"
 )
 
-// Keep removes the fields of other features than these, and reports whether there were any.
-func (t *TreeReport) Keep(features []string) (removed bool) {
+// Keep removes the fields of other features than these, and reports whether there were any. It changes the objects that the report
+// points to.
+func (r Report) Keep(features []string) (removed bool) {
+	switch {
+	case r.Tree != nil:
+		return r.Tree.keep(features)
+	case r.Status != nil && r.Status.CauseSince != nil && !slices.Contains(features, FeatureCauseSince):
+		r.Status.CauseSince = nil
+		return true
+	}
+	return false
+}
+
+func (t *TreeReport) keep(features []string) (removed bool) {
 	keepPods, keepSince := slices.Contains(features, FeaturePods), slices.Contains(features, FeatureSince)
 	for i := range t.Objects {
 		o := &t.Objects[i]

@@ -32,6 +32,7 @@ func (r Report) Clean() (Report, error) {
 		s.Reason, s.Cause = cut(s.Reason, maxWord), cut(s.Cause, maxText)
 		s.Since, err = cleanTime("Since", s.Since)
 		round(s.Since)
+		s.CauseSince = cleanOptionalTime(s.CauseSince)
 	case r.Tree != nil:
 		r.Tree.clean()
 	}

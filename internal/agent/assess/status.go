@@ -40,6 +40,9 @@ func (a *Assessor) Status(instance target.Instance) (observe.Status, bool) {
 	}
 	out.Status, out.Reason, out.Cause = string(worst.Status), worst.Reason, worst.Message
 	out.Since = a.since(out, workloads)
+	if len(workloads) == 1 && out.Reason != "" {
+		out.CauseSince = a.transitions.CauseSince(workloads[0].Name, out.Status, out.Reason)
+	}
 	return out, true
 }
 

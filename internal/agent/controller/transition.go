@@ -123,9 +123,13 @@ func (r *Reconciler) recordTransition(wl *v1alpha1.ThreeportWorkload) {
 	}
 	r.mu.Unlock()
 	if !stale {
+		cause := target.Cause{Reason: s.Reason}
+		if s.CauseSince != nil {
+			cause.Since = s.CauseSince.UTC()
+		}
 		r.reporter.RecordTransition(wl.Name, target.HealthTransition{
 			UID: wl.UID, From: s.HealthChange.From, To: s.HealthChange.To,
-			Reason: s.HealthChange.Reason, Message: s.HealthChange.Message, At: s.HealthSince.Time,
+			Reason: s.HealthChange.Reason, Message: s.HealthChange.Message, At: s.HealthSince.Time, Cause: cause,
 		})
 	}
 }

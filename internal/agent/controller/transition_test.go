@@ -352,6 +352,11 @@ func TestReconcile_AnotherReason_HasStartOfItsOwn(t *testing.T) {
 	if other := write("Absent"); !other.CauseSince.Equal(&metav1.Time{Time: w.clock.Truncate(time.Second)}) || !other.HealthSince.Equal(first.HealthSince) {
 		t.Errorf("another cause holds since %v, and the health since %v, want %v and %v", other.CauseSince, other.HealthSince, w.clock, first.HealthSince)
 	}
+	w.reconcile(wl.Name)
+	recorded := w.transitions()
+	if got := recorded[len(recorded)-1].Cause; got.Reason != "Absent" || !got.Since.Equal(w.clock.Truncate(time.Second)) {
+		t.Errorf("the reporter has the cause %+v, want Absent since %v", got, w.clock)
+	}
 }
 
 func TestReconcile_TransitionReportedAfterWrite(t *testing.T) {

@@ -107,7 +107,7 @@ func eventReport(ev observe.Event) *threeport.EventReport {
 
 func statusReport(s observe.Status) *threeport.StatusReport {
 	return &threeport.StatusReport{
-		Status: s.Status, Reason: s.Reason, Cause: s.Cause, Since: timeOrNil(s.Since),
+		Status: s.Status, Reason: s.Reason, Cause: s.Cause, Since: timeOrNil(s.Since), CauseSince: timeOrNil(s.CauseSince),
 	}
 }
 

@@ -54,7 +54,7 @@ func (s *setSender) accepted() []string {
 // dropFeatures removes the fields of features from a report that was refused, and reports whether there were any. Unless the report
 // was too large, the next ones have none either: an earlier release may have replaced the control plane.
 func (s *setSender) dropFeatures(report threeport.Report, refused error) bool {
-	if report.Tree == nil || !report.Tree.Keep(nil) {
+	if !report.Keep(nil) {
 		return false
 	}
 	if threeport.StatusOf(refused) != http.StatusRequestEntityTooLarge {
@@ -101,9 +101,7 @@ func (s *setSender) Send(ctx context.Context, items []outbox.Item) []Result {
 			counts := s.counts.box.DeliveryCounts(item.Report.Instance())
 			status.Pending, status.Rejected, status.Dropped = counts.Pending, counts.Rejected, counts.Dropped
 		}
-		if report.Tree != nil {
-			report.Tree.Keep(d.accepted())
-		}
+		report.Keep(d.accepted())
 		n := sizeOf(report)
 		if len(set) > 0 && size+n > s.bounds.byteLimit() {
 			d.post(ctx, set, false)

@@ -20,6 +20,8 @@ type Status struct {
 	Reason, Cause string
 	// Since is when Status last changed; zero if that is not known.
 	Since time.Time
+	// CauseSince is when Reason became what it is, if a ThreeportWorkload records that; else zero.
+	CauseSince time.Time `json:",omitzero"`
 	// EndsWatch is true for the last status of an instance that ThreeportWorkloads no longer declare.
 	EndsWatch bool `json:",omitempty"`
 }
@@ -63,6 +65,9 @@ func (s Status) Version() string {
 	}
 	h := fnv.New64a()
 	_, _ = fmt.Fprintf(h, "%s\n%s\n%d", s.Reason, s.Cause, s.Since.UnixNano())
+	if !s.CauseSince.IsZero() {
+		_, _ = fmt.Fprintf(h, "\n%d", s.CauseSince.UnixNano())
+	}
 	return fmt.Sprintf("%s/%x", s.Status, h.Sum64())
 }
 

@@ -183,26 +183,26 @@ func (r *statusReporter) treeChanged(workload string, instance target.Instance) 
 }
 
 // recordTransition reports a transition as an Event, in place of the transition before.
-func (r *statusReporter) recordTransition(workload string, transition target.HealthTransition) {
+func (r *statusReporter) recordTransition(workload string, change target.HealthTransition) {
 	wl, ok := r.targets.Workload(workload)
-	if !ok || transition.UID == "" || transition.To == "" || transition.At.IsZero() {
+	if !ok || change.UID == "" || change.To == "" || change.At.IsZero() {
 		return
 	}
 	ref := target.Ref{Group: v1alpha1.GroupVersion.Group, Kind: "ThreeportWorkload", Name: workload}
-	ev := observe.NewTransition(ref, wl.Instance, transition)
-	before, known := r.transitions.set(workload, ev)
+	ev := observe.NewTransition(ref, wl.Instance, change)
+	before, known := r.transitions.set(workload, transition{ev, change.Cause})
 	r.sink.Offer(ev)
 	r.sink.ForgetExcept(observe.SubjectOf(ev), ev.Key())
 	if known && before.InvolvedUID != ev.InvolvedUID { // the ThreeportWorkload was created again
-		r.sink.ForgetExcept(observe.SubjectOf(before))
+		r.sink.ForgetExcept(observe.SubjectOf(before.Event))
 	}
-	if r.assessor.SinceDiffers(wl.Instance, transition.To, ev.Time) {
+	if before.cause != change.Cause || r.assessor.SinceDiffers(wl.Instance, change.To, ev.Time) {
 		r.queues.statusLater(workload)
 	}
 }
 
 func (r *statusReporter) forgetTransition(workload string) {
 	if before, ok := r.transitions.remove(workload); ok {
-		r.sink.ForgetExcept(observe.SubjectOf(before))
+		r.sink.ForgetExcept(observe.SubjectOf(before.Event))
 	}
 }

@@ -77,6 +77,68 @@ func TestStatusReporter_EndWatch(t *testing.T) {
 	}
 }
 
+// A status has the start of its cause as the ThreeportWorkload records it, and none if it records another cause.
+func TestStatusReporter_RecordTransition_CauseSince(t *testing.T) {
+	r := newIdleStatusReporter(t)
+	shop := target.Workload{
+		Name: "shop", Instance: target.Instance{Type: target.WorkloadInstance, ID: 1},
+		Resources: []target.Resource{{ID: 1, Ref: target.Ref{Kind: "ConfigMap", Namespace: "shop", Name: "conf"}}},
+	}
+	r.targets.Track(shop)
+	status := func() observe.Status {
+		t.Helper()
+		r.assessor.Note(shop.Name)
+		s, known := r.assessor.Status(shop.Instance)
+		if !known {
+			t.Fatal("the workload has no verdict")
+		}
+		return s
+	}
+	current := status()
+	if current.Reason == "" {
+		t.Fatalf("the status %+v has no reason", current)
+	}
+	at := time.Unix(9, 0).UTC()
+	change := target.HealthTransition{UID: "cr", To: current.Status, At: time.Unix(1, 0)}
+	for _, tt := range []struct {
+		name  string
+		to    string
+		cause target.Cause
+		want  time.Time
+	}{
+		{"its cause", current.Status, target.Cause{Reason: current.Reason, Since: at}, at},
+		{"another cause", current.Status, target.Cause{Reason: "Other", Since: at}, time.Time{}},
+		{"the cause of another status", "Healthy", target.Cause{Reason: current.Reason, Since: at}, time.Time{}},
+	} {
+		change.To, change.Cause = tt.to, tt.cause
+		r.recordTransition(shop.Name, change)
+		if got := status().CauseSince; !got.Equal(tt.want) {
+			t.Errorf("%s is recorded: the status has the start %v of its cause, want %v", tt.name, got, tt.want)
+		}
+	}
+}
+
+// A recorded start of a cause is reported at once, and once.
+func TestStatusReporter_RecordTransition_ReportsCause(t *testing.T) {
+	r := newIdleStatusReporter(t)
+	r.queues = newQueues(0)
+	t.Cleanup(r.queues.shutDown)
+	r.targets.Track(target.Workload{Name: "shop", Instance: target.Instance{Type: target.WorkloadInstance, ID: 1}})
+	change := target.HealthTransition{UID: "cr", To: "Down", At: time.Unix(1, 0)}
+	for _, reason := range []string{"Absent", "Absent", "Other"} {
+		before := change.Cause.Reason
+		change.Cause = target.Cause{Reason: reason, Since: time.Unix(9, 0)}
+		r.recordTransition("shop", change)
+		if queued := r.queues.statuses.Len() > 0; queued != (reason != before) {
+			t.Errorf("after %q the cause %q is recorded; the status is queued: %t", before, reason, queued)
+		}
+		for r.queues.statuses.Len() > 0 {
+			name, _ := r.queues.statuses.Get()
+			r.queues.statuses.Done(name)
+		}
+	}
+}
+
 // The reports of an instance are withdrawn when its last workload is gone, also if that was never reconciled before.
 func TestStatusReporter_InstanceOfTwoWorkloads_WithdrawnWithTheLast(t *testing.T) {
 	r := newIdleStatusReporter(t)

@@ -6,27 +6,34 @@ import (
 
 	"github.com/threeport/threeport-agent/internal/agent/observe"
 	"github.com/threeport/threeport-agent/internal/agent/target"
+	"github.com/threeport/threeport-agent/internal/health"
 )
 
-// transitions records the Event about the last transition of each workload's health. It implements assess.Transitions.
+// transitions records the last transition of each workload's health. It implements assess.Transitions.
 type transitions struct {
 	mu   sync.Mutex
-	last map[string]observe.Event // by workload
+	last map[string]transition // by workload
 }
 
-func newTransitions() *transitions { return &transitions{last: map[string]observe.Event{}} }
+// transition is the Event about a transition of a workload's health, and the current cause of that health.
+type transition struct {
+	observe.Event
+	cause target.Cause
+}
+
+func newTransitions() *transitions { return &transitions{last: map[string]transition{}} }
 
 // set records the last transition of a workload, and returns the one before.
-func (t *transitions) set(workload string, ev observe.Event) (before observe.Event, known bool) {
+func (t *transitions) set(workload string, last transition) (before transition, known bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	before, known = t.last[workload]
-	t.last[workload] = ev
+	t.last[workload] = last
 	return before, known
 }
 
 // remove removes the transition of a workload that is no longer declared.
-func (t *transitions) remove(workload string) (observe.Event, bool) {
+func (t *transitions) remove(workload string) (transition, bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	before, ok := t.last[workload]
@@ -44,14 +51,25 @@ func (t *transitions) Since(workload, status string) time.Time {
 	return time.Time{}
 }
 
+// CauseSince returns when the cause of a workload's status became what it is, if the last transition was to that status and its
+// recorded cause is the same; else zero.
+func (t *transitions) CauseSince(workload, status, reason string) time.Time {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if last := t.last[workload]; last.Reason == observe.ReasonWorkload+status && health.IsSameCause(reason, last.cause.Reason) {
+		return last.cause.Since
+	}
+	return time.Time{}
+}
+
 // after returns the Events about transitions of an instance's workloads after a time.
 func (t *transitions) after(since time.Time, instance target.Instance) []observe.Event {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	var out []observe.Event
-	for _, ev := range t.last {
-		if ev.Workload == instance && ev.Time.After(since) {
-			out = append(out, ev)
+	for _, last := range t.last {
+		if last.Workload == instance && last.Time.After(since) {
+			out = append(out, last.Event)
 		}
 	}
 	return out

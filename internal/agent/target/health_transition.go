@@ -17,4 +17,14 @@ type HealthTransition struct {
 	To, Reason, Message string
 	// At is the time of the transition, as the ThreeportWorkload's status records it.
 	At time.Time
+	// Cause is the current cause of the health, which may have followed another one since the transition.
+	Cause Cause
+}
+
+// Cause is a reason for the health of a workload.
+type Cause struct {
+	// Reason is a word.
+	Reason string
+	// Since is when the cause became what it is, as the ThreeportWorkload's status records it; zero if that is not known.
+	Since time.Time
 }

@@ -58,7 +58,11 @@ func (a *applyTx) statusChange(w *workloadState, i *item) statusUpdate {
 	case v.changed || w.since == 0:
 		w.since = a.now
 	}
-	w.causeSince = a.causeSince(v, sinceBefore)
+	if at := i.Status.CauseSince; at != nil && i.Status.Reason != "" {
+		w.causeSince = at.UnixMicro()
+	} else {
+		w.causeSince = a.causeSince(v, sinceBefore)
+	}
 	if d := w.causeSince - w.since; w.causeSince != 0 && max(d, -d) <= oneMoment.Microseconds() {
 		w.causeSince = w.since
 	}
@@ -70,7 +74,7 @@ func (a *applyTx) statusChange(w *workloadState, i *item) statusUpdate {
 // such as ContainersNotReady and then CrashLoopBackOff, and its clock may differ from the database's.
 const oneMoment = 5 * time.Second
 
-// causeSince is when the cause became what it is: together with the status, or now. Only the reason identifies a cause, because
+// causeSince is when the cause became what it is, for a report that does not say so: together with the status, or now. Only the reason identifies a cause, because
 // the text of the same cause has counts and messages that change. A status with a later start is a new one, even if the word is the
 // same: the reports of others in between were replaced during an outage. If the agent corrects the start of a status to an earlier time,
 // the cause that began with it has that time too.

@@ -179,6 +179,41 @@ func TestApplyStatuses_CauseSince_IsThatOfStatusWithinSeconds(t *testing.T) {
 	}
 }
 
+// The agent knows the start of a cause, however late its report is.
+func TestApplyStatuses_CauseSince_IsTheReportedOne(t *testing.T) {
+	forEachDatabase(t, func(t *testing.T, s *Store) {
+		t.Helper()
+		w := newWorld(t, s)
+		since := time.Now().Add(-time.Hour).Truncate(time.Microsecond)
+		version := int64(0)
+		report := func(reason string, causeSince *time.Time) time.Time {
+			t.Helper()
+			version++
+			report := statusOf(w.workload, "Down", version)
+			report.Status.Reason, report.Status.Since, report.Status.CauseSince = reason, &since, causeSince
+			apply(t, s, "one", report)
+			return causeSinceOf(t, s, w)
+		}
+		report("ImagePullBackOff", nil)
+		changed := since.Add(20 * time.Minute)
+		for _, tt := range []struct {
+			name, reason string
+			reported     *time.Time
+			want         time.Time
+		}{
+			{"another reason", "Absent", &changed, changed},
+			{"the same reason without a start", "Absent", nil, changed},
+			{"a start that was corrected", "Absent", new(changed.Add(-time.Minute)), changed.Add(-time.Minute)},
+			{"a start within seconds of the status", "Absent", new(since.Add(3 * time.Second)), since},
+			{"a start without a reason", "", &changed, time.Time{}},
+		} {
+			if got := report(tt.reason, tt.reported); !got.Equal(tt.want) {
+				t.Errorf("%s: the cause holds since %v, want %v", tt.name, got, tt.want)
+			}
+		}
+	})
+}
+
 // causeSinceOf returns since when a workload has its reason; the zero time if that is unknown.
 func causeSinceOf(t *testing.T, s *Store, w world) time.Time {
 	t.Helper()

@@ -208,6 +208,7 @@ func (c *validator) status(s *threeport.StatusReport) {
 	c.text("status.reason", s.Reason, 0, maxReason)
 	c.text("status.cause", s.Cause, 0, maxMessage)
 	c.time("status.since", s.Since)
+	c.time("status.causeSince", s.CauseSince)
 	c.count("status.pending", s.Pending)
 	c.count("status.rejected", s.Rejected)
 	c.count("status.dropped", s.Dropped)
