@@ -27,8 +27,8 @@ type Transitions interface {
 	// Since returns the time of the last recorded transition of a workload, if the transition was to the given status;
 	// else zero.
 	Since(workload, status string) time.Time
-	// CauseSince returns the recorded time at which the cause of that status became what it is; else zero.
-	CauseSince(workload, status, reason string) time.Time
+	// CauseSince returns the recorded time at which the cause of a status became what it is; else zero.
+	CauseSince(workload, reason string) time.Time
 }
 
 // Config sets how objects are judged and how often their health is reported.

@@ -40,9 +40,7 @@ func (a *Assessor) Status(instance target.Instance) (observe.Status, bool) {
 	}
 	out.Status, out.Reason, out.Cause = string(worst.Status), worst.Reason, worst.Message
 	out.Since = a.since(out, workloads)
-	if len(workloads) == 1 && out.Reason != "" {
-		out.CauseSince = a.transitions.CauseSince(workloads[0].Name, out.Status, out.Reason)
-	}
+	out.CauseSince = a.causeSince(out.Reason, workloads)
 	return out, true
 }
 
@@ -69,6 +67,19 @@ func (a *Assessor) since(s observe.Status, workloads []target.Workload) time.Tim
 			break
 		}
 		if at := a.transitions.Since(workload.Name, s.Status); !at.IsZero() && (since.IsZero() || at.Before(since)) {
+			since = at
+		}
+	}
+	return since
+}
+
+// causeSince returns when a reason became what it is: the earliest time that one of the workloads recorded; else zero.
+func (a *Assessor) causeSince(reason string, workloads []target.Workload) (since time.Time) {
+	if reason == "" {
+		return since
+	}
+	for _, workload := range workloads {
+		if at := a.transitions.CauseSince(workload.Name, reason); !at.IsZero() && (since.IsZero() || at.Before(since)) {
 			since = at
 		}
 	}

@@ -25,7 +25,7 @@ func (fakeCluster) Follows(schema.GroupKind) bool { return true }
 type noTransitions struct{}
 
 func (noTransitions) Since(string, string) time.Time              { return time.Time{} }
-func (noTransitions) CauseSince(string, string, string) time.Time { return time.Time{} }
+func (noTransitions) CauseSince(string, string) time.Time { return time.Time{} }
 
 // newAssessor returns an assessor with a clock that only the test advances.
 func newAssessor() (a *Assessor, clock *time.Time) {
@@ -66,12 +66,16 @@ func TestAssessor_AdmitStatus_SpacesStatuses(t *testing.T) {
 	}
 }
 
-// recordedTransition is the last transition of every workload: to Down.
-type recordedTransition time.Time
+// recordedTransition is the last transition of every workload: to Down, at a time.
+type recordedTransition struct {
+	noTransitions
+
+	at time.Time
+}
 
 func (r recordedTransition) Since(_, status string) time.Time {
 	if status == "Down" {
-		return time.Time(r)
+		return r.at
 	}
 	return time.Time{}
 }
@@ -85,7 +89,7 @@ func TestAssessor_Since_OtherWorkloadEnds(t *testing.T) {
 		a.targets.Track(target.Workload{Name: name, Instance: instance})
 	}
 	recorded := *clock
-	a.transitions = recordedTransition(recorded)
+	a.transitions = recordedTransition{at: recorded}
 	report := func(word string) time.Time {
 		*clock = clock.Add(time.Minute)
 		status := observe.Status{Workload: instance, Status: word}
@@ -103,7 +107,7 @@ func TestAssessor_Since_OtherWorkloadEnds(t *testing.T) {
 		}
 	}
 	report("Unhealthy")
-	a.transitions = recordedTransition(clock.Add(time.Second))
+	a.transitions = recordedTransition{at: clock.Add(time.Second)}
 	if since := report("Down"); !since.Equal(clock.Add(time.Second - time.Minute)) {
 		t.Errorf("the next transition is of %s", since)
 	}
@@ -131,7 +135,7 @@ func TestAssessor_Since_IsTimeOfTransition(t *testing.T) {
 	if !a.SinceDiffers(instance, "Down", recorded) {
 		t.Error("the reported time is that of the transition")
 	}
-	a.transitions = recordedTransition(recorded)
+	a.transitions = recordedTransition{at: recorded}
 	if since := report("Down"); !since.Equal(recorded) {
 		t.Errorf("with a transition, it is Down since %s, want %s", since, recorded)
 	}

@@ -108,7 +108,7 @@ func TestStatusReporter_RecordTransition_CauseSince(t *testing.T) {
 	}{
 		{"its cause", current.Status, target.Cause{Reason: current.Reason, Since: at}, at},
 		{"another cause", current.Status, target.Cause{Reason: "Other", Since: at}, time.Time{}},
-		{"the cause of another status", "Healthy", target.Cause{Reason: current.Reason, Since: at}, time.Time{}},
+		{"its cause, with the status before", "Unhealthy", target.Cause{Reason: current.Reason, Since: at}, at},
 	} {
 		change.To, change.Cause = tt.to, tt.cause
 		r.recordTransition(shop.Name, change)

@@ -51,13 +51,12 @@ func (t *transitions) Since(workload, status string) time.Time {
 	return time.Time{}
 }
 
-// CauseSince returns when the cause of a workload's status became what it is, if the last transition was to that status and its
-// recorded cause is the same; else zero.
-func (t *transitions) CauseSince(workload, status, reason string) time.Time {
+// CauseSince returns when a cause of a workload's status became what it is, if it is the recorded one; else zero. It may outlast a status.
+func (t *transitions) CauseSince(workload, reason string) time.Time {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if last := t.last[workload]; last.Reason == observe.ReasonWorkload+status && health.IsSameCause(reason, last.cause.Reason) {
-		return last.cause.Since
+	if cause := t.last[workload].cause; health.IsSameCause(reason, cause.Reason) {
+		return cause.Since
 	}
 	return time.Time{}
 }

@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"slices"
 	"time"
 
 	"github.com/threeport/threeport-agent/internal/threeport"
@@ -82,23 +81,15 @@ func (a *applyTx) causeSince(v statusUpdate, sinceBefore int64) int64 {
 	switch {
 	case v.Reason == "":
 		return 0
-	case isSameCause(v.Reason, v.reason) && !v.changed && v.causeSince == sinceBefore && v.since < sinceBefore:
+	case v.Reason == v.reason && !v.changed && v.causeSince == sinceBefore && v.since < sinceBefore:
 		return v.since
-	case isSameCause(v.Reason, v.reason):
+	case v.Reason == v.reason:
 		return v.causeSince
 	case v.changed && v.since >= sinceBefore, v.since > sinceBefore+oneMoment.Microseconds():
 		return v.since
 	default: // also for a status that resumes an earlier one, after it was Unknown in between
 		return a.now
 	}
-}
-
-// crashLoop has the reasons of a container that fails again and again: while it waits for the next start, and while it runs. Package
-// health has the same ones for the agent.
-var crashLoop = []string{"CrashLoopBackOff", "Restarting", "OOMKilled"}
-
-func isSameCause(reason, before string) bool {
-	return reason == before || slices.Contains(crashLoop, reason) && slices.Contains(crashLoop, before)
 }
 
 func (a *applyTx) writeStatuses(ctx context.Context, updates []statusUpdate) error {

@@ -110,13 +110,6 @@ func TestApplyStatuses_CauseSince(t *testing.T) {
 		if !second.After(first) {
 			t.Errorf("another reason holds since %v, want later than %v", second, first)
 		}
-		for _, same := range []struct{ status, reason string }{
-			{"Unhealthy", "Restarting"}, {"Down", "CrashLoopBackOff"}, {"Down", "OOMKilled"}, {"Unhealthy", "CrashLoopBackOff"},
-		} {
-			if got := report(same.status, same.reason, "1 pod "+same.reason); !got.Equal(second) {
-				t.Errorf("in a crash loop, %s %s holds since %v, want %v", same.status, same.reason, got, second)
-			}
-		}
 		if got := report("Healthy", "", ""); !got.IsZero() {
 			t.Errorf("no reason holds since %v, want no time", got)
 		}
