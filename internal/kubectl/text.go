@@ -68,6 +68,9 @@ type cell struct {
 // maxWrapped is the maximum number of lines of a wrapped cell.
 const maxWrapped = 3
 
+// minNames is the minimum width of a column of names that is narrowed.
+const minNames = 24
+
 // tableRow is a row of a table.
 type tableRow struct {
 	cells []cell
@@ -115,6 +118,7 @@ func (t *table) write(out io.Writer, p palette, indent string, width int) error 
 			widths[i] = max(widths[i], utf8.RuneCountInString(c.text))
 		}
 	}
+	t.narrow(widths, width-utf8.RuneCountInString(indent))
 	var text strings.Builder
 	for _, r := range t.rows {
 		row, below := r.cells, cell{}
@@ -125,6 +129,9 @@ func (t *table) write(out io.Writer, p palette, indent string, width int) error 
 		left := width - utf8.RuneCountInString(indent)
 		for i, c := range row {
 			pad := ""
+			if i == 0 && len(row) > 1 {
+				c.text = wrap.CutMiddle(c.text, widths[0])
+			}
 			if i < len(row)-1 && !blank(row[i+1:]) {
 				pad = strings.Repeat(" ", widths[i]-utf8.RuneCountInString(c.text)+2)
 			}
@@ -147,6 +154,19 @@ func (t *table) write(out io.Writer, p palette, indent string, width int) error 
 	}
 	_, err := io.WriteString(out, text.String())
 	return err
+}
+
+// narrow reduces the width of the first column, but not below minNames, so that the columns before the wrapped one fit.
+func (t *table) narrow(widths []int, width int) {
+	if width <= 0 || t.wrapped == 0 {
+		return
+	}
+	for _, w := range widths[:t.wrapped] {
+		width -= w + 2
+	}
+	if width += 2; width < 0 { // no space follows the last column
+		widths[0] = max(widths[0]+width, min(widths[0], minNames))
+	}
 }
 
 // doesNotFit reports whether the cell of the wrapped column exceeds a width.

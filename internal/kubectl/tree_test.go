@@ -116,7 +116,7 @@ func TestTree_Width_CauseIsNotCut(t *testing.T) {
 				Kind: "ReplicaSet", Namespace: "shop", Name: "web-bc7476686", Status: health.Down, Reason: "ImagePullBackOff",
 				selfMessage: "ReplicaSet web-bc7476686 has 0 of 5 replicas ready",
 				Children: []*treeNode{{
-					Kind: "Pod", Namespace: "shop", Name: "web-bc7476686-6wtw8", Status: health.Down, Reason: "ImagePullBackOff",
+					Kind: "Pod", Namespace: "shop", Name: "web-bc7476686-6wtw8-of-a-long-name", Status: health.Down, Reason: "ImagePullBackOff",
 					selfMessage: "image registry.example.com/shop/app:9 cannot be pulled: it does not exist",
 				}},
 			}},

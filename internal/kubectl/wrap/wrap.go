@@ -25,6 +25,16 @@ func Shorten(text string, width int) string {
 	return strings.TrimRight(kept, " ") + "…"
 }
 
+// CutMiddle cuts a text in the middle to a width of at least 1. The start and the end of a name tell objects apart.
+func CutMiddle(text string, width int) string {
+	runes := []rune(text)
+	if len(runes) <= width {
+		return text
+	}
+	end := (width - 1) / 2
+	return string(runes[:width-1-end]) + "…" + string(runes[len(runes)-end:])
+}
+
 // Lines breaks a text at its spaces into lines of at most a width, except for longer words. It does not break the text if the
 // width is not positive. An empty text has no lines.
 func Lines(text string, width int) []string {

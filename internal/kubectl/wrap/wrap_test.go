@@ -69,3 +69,21 @@ func TestShorten(t *testing.T) {
 		})
 	}
 }
+
+func TestCutMiddle(t *testing.T) {
+	const name = "Pod web-7d8f9c-x2x9k"
+	for _, tt := range []struct {
+		width int
+		want  string
+	}{
+		{len(name), name},
+		{15, "Pod web…c-x2x9k"},
+		{14, "Pod web…-x2x9k"},
+		{2, "P…"},
+		{1, "…"},
+	} {
+		if got := CutMiddle(name, tt.width); got != tt.want {
+			t.Errorf("width %d: got %q, want %q", tt.width, got, tt.want)
+		}
+	}
+}
