@@ -180,16 +180,16 @@ func (c Config) validateFiles() error {
 	return nil
 }
 
-// clientAuth is what a TLS handshake requires of a client. Strict v0 requires a certificate. Otherwise a token will do, and
-// [auth.Authenticator] refuses clients with neither.
+// clientAuth is what a TLS handshake requires of a client. Strict v0 requires a certificate, and verifies it in the handshake. Otherwise
+// a token will do. [auth.Authenticator] has a certificate verified, and refuses clients with neither.
 func (c Config) clientAuth() tls.ClientAuthType {
 	switch {
 	case c.StrictV0:
-		return tls.RequireAndVerifyClientCert
+		return tls.RequireAnyClientCert
 	case c.CAFile == "":
 		return tls.NoClientCert
 	default:
-		return tls.VerifyClientCertIfGiven
+		return tls.RequestClientCert
 	}
 }
 

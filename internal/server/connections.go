@@ -69,6 +69,8 @@ type connection struct {
 	sender *sender       // that authenticated first; nil for others
 
 	isAuthenticated atomic.Bool // for a check without the mutex
+
+	handshake atomic.Int64 // the bytes that the client may still send in the TLS handshake; 0 after it
 }
 
 // listen returns a listener whose connections are counted.
@@ -147,6 +149,14 @@ func (c *connections) authenticate(opened *connection, by sender) {
 	c.bySender[by.name]++
 }
 
+// crowd is 1 for up to few unauthenticated connections, and grows with their number.
+func (c *connections) crowd() int {
+	const few = 32
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return max(1, c.unauthenticated.Len()/few)
+}
+
 // forget stops counting a connection. It may be called more than once.
 func (c *connections) forget(opened *connection) {
 	switch {
@@ -195,7 +205,7 @@ func (c *connections) handler(next http.Handler) http.Handler {
 			if ok {
 				c.authenticate(opened, by)
 				if opened.refused != nil {
-					opened.refused.authorize(by)
+					opened.refused.hasUser.Store(true)
 				}
 			}
 		}

@@ -81,38 +81,42 @@ func TestServer_OptionsOfServer_NeedCredential(t *testing.T) {
 }
 
 func TestPauseRefused(t *testing.T) {
-	const refused, public = "refused", "public"
+	const refused, public, file = "refused", "public", "file"
 	proxy := []netip.Prefix{netip.MustParsePrefix("192.0.2.1/32")}
 	for _, tc := range []struct {
 		reason   string
 		proxies  []netip.Prefix
 		before   []string // the senders of requests before
-		requests string   // refused, public, or those of a sender
+		requests string   // refused, public, file, or those of a sender
 		pauses   bool
 	}{
 		{reason: "principal", requests: "a"},
 		{reason: "trusted proxy", proxies: proxy, requests: refused},
 		{reason: "client", requests: refused, pauses: true},
 		{reason: "health probes", requests: public, pauses: true},
-		{reason: "files of the web UI", before: []string{"a"}, requests: public},
+		{reason: "health probes of a client with a credential", before: []string{"a"}, requests: public, pauses: true},
+		{reason: "files of the web UI", before: []string{"a"}, requests: file},
+		{reason: "files of the web UI before a log-in", requests: file, pauses: true},
 		{reason: "client with a credential", before: []string{"a", "a"}, requests: refused, pauses: true},
-		{reason: "another proxy", before: []string{"a", "b"}, requests: refused},
+		{reason: "client with two credentials", before: []string{"a", "b"}, requests: refused, pauses: true},
 	} {
 		c := newConnections(10, tc.proxies)
 		opened := c.add(&connectionFrom{address: firstAddress})
 		inner := c.handler(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 		request := func(by string) {
-			serve := inner
+			serve, path := inner, "/"
 			ctx := context.WithValue(t.Context(), connectionKey{}, opened)
 			switch by {
 			case refused:
 				serve = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusUnauthorized) })
 			case public:
+			case file:
+				path = "/page/1/main.js"
 			default:
 				ctx = auth.WithPrincipal(ctx, auth.Principal{Name: by, Role: auth.RoleViewer, Credential: auth.CredentialToken})
 			}
 			instrument(pauseRefused(serve), newMetrics(), slog.New(slog.DiscardHandler)).
-				ServeHTTP(httptest.NewRecorder(), httptest.NewRequestWithContext(ctx, http.MethodGet, "/", http.NoBody))
+				ServeHTTP(httptest.NewRecorder(), httptest.NewRequestWithContext(ctx, http.MethodGet, path, http.NoBody))
 		}
 		for _, by := range tc.before {
 			request(by)
@@ -127,20 +131,29 @@ func TestPauseRefused(t *testing.T) {
 }
 
 func TestRefused_PauseIsBounded(t *testing.T) {
-	now, r := time.Unix(1000, 0), newRefused()
-	for range refusedBurst {
-		r.add(now)
-	}
-	if got := r.pause(now); got > 0 {
-		t.Errorf("the pause within the burst is %v, want none", got)
-	}
-	for range 100 {
-		r.add(now)
-	}
-	if got := r.pause(now); got != maxRefusedPause {
-		t.Errorf("the pause is %v, want %v", got, maxRefusedPause)
-	}
-	if got := r.pause(now.Add(maxRefusedPause)); got > 0 {
-		t.Errorf("the pause after it ended is %v, want none", got)
+	for _, tt := range []struct {
+		crowd, burst int
+		pause        time.Duration
+	}{
+		{1, refusedBurst, maxRefusedPause},
+		{16, refusedBurst / 16, 16 * maxRefusedPause},
+		{100, 1, 100 * maxRefusedPause},
+	} {
+		now, r := time.Unix(1000, 0), newRefused()
+		for range tt.burst {
+			r.add(now, false, tt.crowd)
+		}
+		if got := r.pause(now); got > 0 {
+			t.Errorf("crowd %d: the pause within the burst is %v, want none", tt.crowd, got)
+		}
+		for range 100 {
+			r.add(now, false, tt.crowd)
+		}
+		if got := r.pause(now); got != tt.pause {
+			t.Errorf("crowd %d: the pause is %v, want %v", tt.crowd, got, tt.pause)
+		}
+		if got := r.pause(now.Add(tt.pause)); got > 0 {
+			t.Errorf("crowd %d: the pause after it ended is %v, want none", tt.crowd, got)
+		}
 	}
 }

@@ -14,7 +14,7 @@ type sender struct {
 }
 
 // senderOf returns the sender of a request. It is the cluster of an agent, or else the principal at its address, because several
-// agents may share a certificate or have none. An IPv6 network of 64 bits counts as one address, because its owner controls every
+// agents may share a certificate or have none. A token and a session of one principal are one sender. An IPv6 network of 64 bits counts as one address, because its owner controls every
 // address in it.
 func senderOf(req *http.Request) sender {
 	principal := auth.PrincipalFrom(req.Context())
@@ -25,7 +25,7 @@ func senderOf(req *http.Request) sender {
 	if principal.ClusterUID != "" {
 		return sender{"cluster:" + principal.ClusterUID, role}
 	}
-	return sender{string(principal.Credential) + ":" + principal.LimitKey() + " at " + networkOf(req.RemoteAddr), role}
+	return sender{principal.LimitKey() + " at " + networkOf(req.RemoteAddr), role}
 }
 
 // networkOf is the network of an address with a port that counts as one address for limits.

@@ -36,6 +36,11 @@ func TestSenderOf_DistinguishesSenders(t *testing.T) {
 		{reason: "a cluster at two addresses", one: cluster("a", "192.0.2.1:1"), two: cluster("a", "192.0.2.2:1")},
 		{reason: "two clusters at one address", one: cluster("a", "192.0.2.1:1"), two: cluster("b", "192.0.2.1:1"), different: true},
 		{reason: "a cluster and a client without one, at one address", one: cluster("a", "192.0.2.1:1"), two: everyone("192.0.2.1:1"), different: true},
+		{
+			reason: "a token and a session of one person",
+			one:    client{auth.Principal{Name: "jane", Role: auth.RoleViewer, Credential: auth.CredentialToken}, "192.0.2.1:1"},
+			two:    client{auth.Principal{Name: "jane", Role: auth.RoleViewer, Credential: auth.CredentialSession}, "192.0.2.1:2"},
+		},
 		{reason: "two connections", one: everyone("192.0.2.1:1"), two: everyone("192.0.2.1:2")},
 		{reason: "two addresses", one: everyone("192.0.2.1:1"), two: everyone("192.0.2.2:1"), different: true},
 		{reason: "one address in two notations", one: everyone("192.0.2.1:1"), two: everyone("[::ffff:192.0.2.1]:1")},

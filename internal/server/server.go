@@ -139,7 +139,7 @@ func (s *Server) openRedactionRules() (err error) {
 func (s *Server) newAccess() (err error) {
 	config := s.config.authConfig()
 	if s.certificates != nil {
-		config.Trusted = s.certificates.trusts
+		config.VerifyCertificate = s.certificates.verify
 	}
 	s.access, err = auth.New(s.store, config, s.log)
 	return err

@@ -37,8 +37,7 @@ type certReloader struct {
 // servedConfig is the configuration of new connections.
 type servedConfig struct {
 	*tls.Config
-	// authorities are the certificates in ClientCAs, by their DER.
-	authorities map[string]bool
+	authorities *clientAuthorities // nil if clients have no certificates
 }
 
 // tlsFiles are the paths of a certificate, its key and the authorities of clients.
@@ -66,33 +65,28 @@ func newCertReloader(files tlsFiles, clientAuth tls.ClientAuthType, log *slog.Lo
 // config is the configuration to listen with.
 func (r *certReloader) config() *tls.Config {
 	return &tls.Config{
-		MinVersion:         tls.VersionTLS12,
-		NextProtos:         []string{"h2", "http/1.1"},
-		GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) { return r.latest().Config, nil },
+		MinVersion: tls.VersionTLS12,
+		NextProtos: []string{"h2", "http/1.1"},
+		GetConfigForClient: func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
+			if opened, ok := hello.Conn.(*connection); ok {
+				return limitHandshake(r.latest().Config, opened), nil
+			}
+			return r.latest().Config, nil
+		},
 	}
 }
 
-// trusts reports whether the client certificate of a connection would be accepted now. Connections may outlive an authority
-// for days: agents keep theirs open, and so do watches.
-func (r *certReloader) trusts(state *tls.ConnectionState) bool {
-	current := r.latest()
-	for _, chain := range state.VerifiedChains {
-		if current.authorities[string(chain[len(chain)-1].Raw)] {
-			return true
-		}
+// verify verifies the client certificate of a connection with the current authorities. Connections may outlive an authority for days:
+// agents keep theirs open, and so do watches.
+func (r *certReloader) verify(state *tls.ConnectionState) error {
+	current := r.latest().authorities
+	if current == nil || len(state.PeerCertificates) == 0 {
+		return errors.New("clients have no certificates")
 	}
-	if current.ClientCAs == nil || len(state.PeerCertificates) == 0 {
-		return false
+	if err := current.check(state.PeerCertificates); err != nil {
+		return err
 	}
-	// The authority may have a new certificate for the same key.
-	intermediates := x509.NewCertPool()
-	for _, cert := range state.PeerCertificates[1:] {
-		intermediates.AddCert(cert)
-	}
-	_, err := state.PeerCertificates[0].Verify(x509.VerifyOptions{
-		Roots: current.ClientCAs, Intermediates: intermediates, CurrentTime: r.now(), KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
-	})
-	return err == nil
+	return current.verify(state.PeerCertificates, r.now())
 }
 
 // latest is the configuration of the next connection.
@@ -169,10 +163,13 @@ func (c tlsContent) config(clientAuth tls.ClientAuthType) (*servedConfig, error)
 	if err != nil {
 		return nil, fmt.Errorf("load certificate authorities: %w", err)
 	}
-	config.ClientCAs, config.authorities = x509.NewCertPool(), make(map[string]bool, len(found))
-	for _, cert := range found {
-		config.ClientCAs.AddCert(cert)
-		config.authorities[string(cert.Raw)] = true
+	config.authorities = newClientAuthorities(found)
+	config.ClientCAs = config.authorities.pool // the subjects that a client is told
+	config.VerifyConnection = func(state tls.ConnectionState) error {
+		if err := config.authorities.check(state.PeerCertificates); err != nil || clientAuth != tls.RequireAnyClientCert {
+			return err
+		}
+		return config.authorities.verify(state.PeerCertificates, time.Now())
 	}
 	return config, nil
 }

@@ -61,7 +61,7 @@ func TestCertReloader_ChangedFiles(t *testing.T) {
 	authority := certs.ForTest(t)
 	files := authority.IssueFiles("first")
 	var log bytes.Buffer
-	r, err := newCertReloader(tlsFiles{files.Cert, files.Key, files.CA}, tls.VerifyClientCertIfGiven, slog.New(slog.NewTextHandler(&log, nil)))
+	r, err := newCertReloader(tlsFiles{files.Cert, files.Key, files.CA}, tls.RequestClientCert, slog.New(slog.NewTextHandler(&log, nil)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -115,7 +115,7 @@ func TestCertReloader_ChangedFiles(t *testing.T) {
 func TestCertReloader_ChangedAuthorities(t *testing.T) {
 	authority, other := certs.ForTest(t), certs.ForTest(t)
 	files := authority.IssueFiles("server")
-	r, err := newCertReloader(tlsFiles{files.Cert, files.Key, files.CA}, tls.VerifyClientCertIfGiven, slog.New(slog.DiscardHandler))
+	r, err := newCertReloader(tlsFiles{files.Cert, files.Key, files.CA}, tls.RequireAnyClientCert, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -202,7 +202,7 @@ func TestCertReloader_RemovedAuthority_EndsConnections(t *testing.T) {
 		{reason: "the same authorities in another order", authorities: append(other.PEM(), authority.PEM()...), want: [2]int{200, 200}, made: 4},
 		{reason: "the second has a new certificate", authorities: append(authority.PEM(), other.Renewed()...), want: [2]int{200, 200}, made: 4},
 		{reason: "the second is removed", authorities: authority.PEM(), want: [2]int{200, 401}, made: 4},
-		{reason: "its connection was closed", authorities: authority.PEM(), want: [2]int{200, 0}, made: 6},
+		{reason: "its connection was closed", authorities: authority.PEM(), want: [2]int{200, 401}, made: 6},
 	} {
 		write(t, own.CA, step.authorities)
 		later.Add(int64(reloadInterval / time.Second))

@@ -28,11 +28,11 @@ func (a *Authenticator) authenticate(r *http.Request) (Principal, error) {
 	if found || err != nil {
 		return p, err
 	}
-	if cert := verifiedCertificate(r); cert != nil {
-		if a.config.Trusted != nil && !a.config.Trusted(r.TLS) {
-			return Principal{}, untrustedCertificate()
+	if a.config.VerifyCertificate != nil && r.TLS != nil && len(r.TLS.PeerCertificates) > 0 {
+		if err := a.config.VerifyCertificate(r.TLS); err != nil {
+			return Principal{}, untrustedCertificate(err)
 		}
-		return a.certificatePrincipal(cert, a.now())
+		return a.certificatePrincipal(r.TLS.PeerCertificates[0], a.now())
 	}
 	return Principal{}, unauthenticated("a client certificate, a bearer token or a session is needed")
 }
@@ -128,15 +128,6 @@ const (
 
 // maxClusterUID is the limit of [threeport.Agent].
 const maxClusterUID = 128
-
-// verifiedCertificate returns the client certificate that the TLS handshake verified; nil if there is none. An
-// unverified certificate proves nothing.
-func verifiedCertificate(r *http.Request) *x509.Certificate {
-	if r.TLS == nil || len(r.TLS.VerifiedChains) == 0 {
-		return nil
-	}
-	return r.TLS.VerifiedChains[0][0]
-}
 
 // certificatePrincipal authenticates by client certificate. It rejects unknown organizations, so that a misspelled group does not
 // get the role of Config.CertificateRole.

@@ -26,9 +26,9 @@ type Config struct {
 	// Without a CertificateRole, such a certificate is refused. Installations of v0 have such certificates.
 	CertificateRole Role
 
-	// Trusted reports whether the client certificate of an open connection is still trusted, since the certificate
-	// authorities may change; nil if they never do.
-	Trusted func(*tls.ConnectionState) bool
+	// VerifyCertificate verifies the client certificate of a connection, with each request: the authorities may change. Without it
+	// no client has a certificate.
+	VerifyCertificate func(*tls.ConnectionState) error
 
 	// AgentRate limits the requests of each cluster's agents, ViewerRate those of each viewer, and AdminRate those of each
 	// administrator. Agents of v0, whose certificates have the role of CertificateRole, have its rate for each address,

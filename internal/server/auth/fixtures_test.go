@@ -82,8 +82,6 @@ type worldOptions struct {
 	store  *fakeStore
 	clock  *clock
 	plain  bool // without TLS
-	// clientAuth is the server's policy for client certificates.
-	clientAuth tls.ClientAuthType
 	// handler is the next handler; nil for one that answers 200.
 	handler http.Handler
 }
@@ -92,9 +90,10 @@ func defaultOptions() worldOptions {
 	config := DefaultConfig()
 	config.AgentRate, config.ViewerRate, config.AdminRate = Rate{}, Rate{}, Rate{}
 	config.CertificateRole = RoleAdmin // as an installation of v0
+	config.VerifyCertificate = func(*tls.ConnectionState) error { return nil }
 	return worldOptions{
 		config: config, store: newFakeStore(),
-		clock: &clock{now: time.Now()}, clientAuth: tls.VerifyClientCertIfGiven,
+		clock: &clock{now: time.Now()},
 	}
 }
 
@@ -131,7 +130,7 @@ func start(t *testing.T, s worldOptions) *world {
 	}
 	clients := x509.NewCertPool()
 	clients.AppendCertsFromPEM(w.authority.CertPEM())
-	w.server.TLS = &tls.Config{ClientAuth: s.clientAuth, ClientCAs: clients, MinVersion: tls.VersionTLS12}
+	w.server.TLS = &tls.Config{ClientAuth: tls.RequestClientCert, ClientCAs: clients, MinVersion: tls.VersionTLS12}
 	w.server.StartTLS()
 	w.plain = w.client(t)
 	return w

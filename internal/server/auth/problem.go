@@ -64,9 +64,9 @@ func newProblem(status int, detail string) *Problem {
 
 func unauthenticated(detail string) *Problem { return newProblem(http.StatusUnauthorized, detail) }
 
-// untrustedCertificate rejects a certificate whose authority was removed after the connection was made.
-func untrustedCertificate() *Problem {
-	p := unauthenticated("the authority of the client certificate is no longer trusted")
+// untrustedCertificate rejects a certificate of an unknown authority, or one that has expired.
+func untrustedCertificate(err error) *Problem {
+	p := unauthenticated("the client certificate is not trusted: " + err.Error())
 	p.closeConnection = true
 	return p
 }

@@ -2,6 +2,7 @@ package auth
 
 import (
 	"crypto/tls"
+	"errors"
 	"math"
 	"net/http"
 	"strings"
@@ -276,12 +277,17 @@ func TestAuthenticate_InvalidCertificate_IsUnauthorized(t *testing.T) {
 }
 
 func TestAuthenticate_UnverifiedCertificate_IsUnauthorized(t *testing.T) {
-	s := defaultOptions()
-	s.clientAuth = tls.RequestClientCert
-	w := start(t, s)
-	got := w.do(t, w.client(t, certificate(t, w.authority, "root", "threeport:admins")), http.MethodGet, "/v0/tokens")
-	if got.code != http.StatusUnauthorized {
-		t.Errorf("accepted: the answer is %d, want %d", got.code, http.StatusUnauthorized)
+	for reason, verify := range map[string]func(*tls.ConnectionState) error{
+		"its authority is unknown":     func(*tls.ConnectionState) error { return errors.New("unknown authority") },
+		"certificates are not enabled": nil,
+	} {
+		s := defaultOptions()
+		s.config.VerifyCertificate = verify
+		w := start(t, s)
+		got := w.do(t, w.client(t, certificate(t, w.authority, "root", "threeport:admins")), http.MethodGet, "/v0/tokens")
+		if got.code != http.StatusUnauthorized || verify != nil && !strings.Contains(got.body, "unknown authority") {
+			t.Errorf("%s: the answer is %d %s, want %d", reason, got.code, got.body, http.StatusUnauthorized)
+		}
 	}
 }
 

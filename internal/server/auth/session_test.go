@@ -169,7 +169,12 @@ func TestStream_EndsWithCertificateAuthority(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var distrusted atomic.Bool
 		config := DefaultConfig()
-		config.Trusted = func(*tls.ConnectionState) bool { return !distrusted.Load() }
+		config.VerifyCertificate = func(*tls.ConnectionState) error {
+			if distrusted.Load() {
+				return errors.New("its authority was removed")
+			}
+			return nil
+		}
 		a, err := New(newFakeStore(), config, slog.New(slog.DiscardHandler))
 		if err != nil {
 			t.Fatal(err)
@@ -177,7 +182,7 @@ func TestStream_EndsWithCertificateAuthority(t *testing.T) {
 		t.Cleanup(a.Close)
 		cert := &x509.Certificate{Subject: pkix.Name{CommonName: "jane", Organization: []string{groupViewers}}, NotAfter: time.Now().Add(24 * time.Hour)}
 		req := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/v0/workloads/watch", http.NoBody)
-		req.TLS = &tls.ConnectionState{VerifiedChains: [][]*x509.Certificate{{cert}}}
+		req.TLS = &tls.ConnectionState{PeerCertificates: []*x509.Certificate{cert}}
 		h := newStreamHandler()
 		go a.Middleware(testRules(), h).ServeHTTP(httptest.NewRecorder(), req)
 		<-h.begun
