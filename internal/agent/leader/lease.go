@@ -39,7 +39,8 @@ type Lease struct {
 
 // NewLease returns the lease in a namespace; empty for that of the pod.
 func NewLease(config *rest.Config, namespace string) (*Lease, error) {
-	lock, err := leaderelection.NewResourceLock(config, silent{}, leaderelection.Options{
+	own := rest.CopyConfig(config) // NewResourceLock sets its timeout, which would end the lists and watches of informers
+	lock, err := leaderelection.NewResourceLock(own, silent{}, leaderelection.Options{
 		LeaderElection:          true,
 		LeaderElectionID:        "threeport-agent.control-plane.threeport.io",
 		LeaderElectionNamespace: namespace,

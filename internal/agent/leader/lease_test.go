@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 )
 
@@ -65,4 +66,15 @@ func TestLease_HeldUntilTheRenewDeadline(t *testing.T) {
 		_ = l.Update(t.Context(), resourcelock.LeaderElectionRecord{HolderIdentity: ""})
 		expect(false, "it is released")
 	})
+}
+
+// The configuration of the other clients stays as it is: a timeout would end their watches.
+func TestNewLease_LeavesConfiguration(t *testing.T) {
+	config := &rest.Config{Host: "https://127.0.0.1:1"}
+	if _, err := NewLease(config, "system"); err != nil {
+		t.Fatal(err)
+	}
+	if config.Timeout != 0 || config.UserAgent != "" {
+		t.Errorf("the configuration has the timeout %s and the user agent %q, want none", config.Timeout, config.UserAgent)
+	}
 }
