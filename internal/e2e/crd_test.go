@@ -105,6 +105,25 @@ func crdRejectsInvalidSpecs(target installTarget) {
 			spec:   "{workloadType: Workload, workloadInstanceId: 1}",
 			want:   []string{"spec.workloadType", `supported values: "WorkloadInstance", "HelmWorkloadInstance"`},
 		},
+		{
+			reason: "a version that is a path",
+			spec:   specWith("{version: ../api/v1, kind: Secret, name: a}"),
+			want:   []string{"workloadResourceInstances[0].version", "should match"},
+		},
+		{
+			reason: "a group that is a path",
+			spec:   specWith("{group: ../api, version: v1, kind: Secret, name: a}"),
+			want:   []string{"workloadResourceInstances[0].group", "should match"},
+		},
+		{
+			reason: "a kind with a character that no kind has",
+			spec:   specWith("{version: v1, kind: Pod/log, name: a}"),
+			want:   []string{"workloadResourceInstances[0].kind", "should match"},
+		},
+		{
+			reason: "a group with a dash",
+			spec:   specWith("{group: my-group.example.com, version: v1alpha1, kind: Widget, name: a}"),
+		},
 		{reason: "no type", spec: "{workloadInstanceId: 1}", want: []string{"spec.workloadType: Required value"}},
 		{
 			reason: "no instance",

@@ -9,12 +9,16 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation"
 )
 
 // resolve returns the resource of a kind in the given version if the API server serves that version. Otherwise it returns
 // the resource in the most preferred version of the group that has the kind. It returns errNotInstalled if the API server
 // does not serve the kind, and other errors if discovery fails. It uses an earlier answer if cached is true.
 func (c *Clients) resolve(ctx context.Context, gvk schema.GroupVersionKind, cached bool) (mapping, error) {
+	if !isKind(gvk) {
+		return mapping{}, fmt.Errorf("kind %q in the version %q is %w", gvk.GroupKind(), gvk.GroupVersion(), errNotInstalled)
+	}
 	c.mu.Lock()
 	known, ok := c.mappings[gvk]
 	if !cached {
@@ -32,6 +36,13 @@ func (c *Clients) resolve(ctx context.Context, gvk schema.GroupVersionKind, cach
 	c.mappings[gvk] = found
 	c.mu.Unlock()
 	return found, nil
+}
+
+// isKind reports whether a kind can exist. The group and the version are parts of paths of the API server, and the version "../api/v1" of
+// another group would be a kind of the core group under a second name.
+func isKind(gvk schema.GroupVersionKind) bool {
+	return (gvk.Group == "" || len(validation.IsDNS1123Subdomain(gvk.Group)) == 0) &&
+		(gvk.Version == "" || len(validation.IsDNS1123Label(gvk.Version)) == 0)
 }
 
 func (c *Clients) discover(ctx context.Context, gvk schema.GroupVersionKind) (mapping, error) {

@@ -43,7 +43,7 @@ func transform(gvk schema.GroupVersionKind, listed lists, redaction *redact.Live
 			}
 			return newStub(o), nil
 		case *metav1.PartialObjectMetadata:
-			if gvk == secretKind && listed(refOf(gvk.GroupKind(), o)) {
+			if gvk.GroupKind() == secretKind.GroupKind() && listed(refOf(gvk.GroupKind(), o)) {
 				o.SetGroupVersionKind(gvk)
 				observe.Trim(o, redaction.Current())
 				return o, nil
