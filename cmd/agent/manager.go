@@ -14,6 +14,7 @@ import (
 	coordinationclient "k8s.io/client-go/kubernetes/typed/coordination/v1"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/threeport/threeport-agent/api/v1alpha1"
@@ -41,6 +42,7 @@ func newManager(o *options, config *rest.Config) (mgr ctrl.Manager, isLeading fu
 		Scheme:                  scheme,
 		Metrics:                 metricsserver.Options{BindAddress: noAddress}, // see addMetrics and addProbes
 		HealthProbeBindAddress:  noAddress,
+		Cache:                   cache.Options{DefaultTransform: cache.TransformStripManagedFields()}, // a third of a ThreeportWorkload
 		GracefulShutdownTimeout: new(o.notify.ShutdownTimeout + stopMargin),
 	}
 	if o.leaderElect {

@@ -24,7 +24,7 @@ func (fakeCluster) Follows(schema.GroupKind) bool { return true }
 // noTransitions has recorded no transition.
 type noTransitions struct{}
 
-func (noTransitions) Since(string, string) time.Time              { return time.Time{} }
+func (noTransitions) Since(string, string) time.Time      { return time.Time{} }
 func (noTransitions) CauseSince(string, string) time.Time { return time.Time{} }
 
 // newAssessor returns an assessor with a clock that only the test advances.

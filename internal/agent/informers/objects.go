@@ -70,7 +70,7 @@ func (s *Informers) WholeObject(ctx context.Context, id target.Identity, cached 
 func (s *Informers) ForgetObject(uid types.UID) { s.fetched.forget(uid) }
 
 // objectCache keeps listed objects that were fetched because an informer's cache keeps less of them. An object is fetched
-// again when it changes, and not each time it is read.
+// again when it changes, and not each time it is read. Of large objects, it keeps maxLargeFetched bytes.
 type objectCache struct {
 	fetch     func(context.Context, schema.GroupVersionResource, target.Ref) (runtime.Object, error)
 	redaction *redact.Live
@@ -78,11 +78,13 @@ type objectCache struct {
 
 	mu      sync.Mutex
 	objects map[types.UID]fetchedObject
+	large   int // the size of the large objects
 }
 
 type fetchedObject struct {
 	cachedVersion string // in the informer's cache
 	object        runtime.Object
+	large         int // its size if it is large, else 0
 }
 
 func (c *objectCache) get(ctx context.Context, id target.Identity, cached CachedObject) (runtime.Object, error) {
@@ -105,10 +107,32 @@ func (c *objectCache) get(ctx context.Context, id target.Identity, cached Cached
 	if o, err := meta.Accessor(obj); err != nil || o.GetUID() != id.UID {
 		return nil, err
 	}
+	c.put(id.UID, fetchedObject{cachedVersion: version, object: obj})
+	return obj, nil
+}
+
+// put keeps an object, and drops other large ones if they exceed the limit with it.
+func (c *objectCache) put(uid types.UID, fetched fetchedObject) {
+	if size := sizeOf(fetched.object); size > maxCachedObject {
+		fetched.large = size
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.objects[id.UID] = fetchedObject{version, obj}
-	return obj, nil
+	c.remove(uid)
+	if c.large+fetched.large > maxLargeFetched {
+		for other, o := range c.objects {
+			if o.large > 0 {
+				c.remove(other)
+			}
+		}
+	}
+	c.objects[uid] = fetched
+	c.large += fetched.large
+}
+
+func (c *objectCache) remove(uid types.UID) {
+	c.large -= c.objects[uid].large
+	delete(c.objects, uid)
 }
 
 // lookup returns a fetched object if it is as new as the informer's cache.
@@ -127,7 +151,7 @@ func (c *objectCache) lookup(uid types.UID, version string) (runtime.Object, boo
 func (c *objectCache) forget(uid types.UID) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	delete(c.objects, uid)
+	c.remove(uid)
 }
 
 // clear drops all objects.
@@ -135,6 +159,7 @@ func (c *objectCache) clear() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	clear(c.objects)
+	c.large = 0
 }
 
 func (c *objectCache) size() int {

@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/tools/cache"
 
@@ -15,8 +16,8 @@ import (
 	"github.com/threeport/threeport-agent/internal/redact"
 )
 
-// objectStub is what the cache keeps of an object that no workload lists: its identity, its owners, and the labels that
-// name a workload.
+// objectStub is what the cache keeps of an object that no workload lists, or that is large: its identity, its owners, and the labels
+// that name a workload.
 type objectStub struct{ metav1.ObjectMeta }
 
 // lists reports whether a workload lists an object.
@@ -36,7 +37,7 @@ func transform(gvk schema.GroupVersionKind, listed lists, redaction *redact.Live
 		case *unstructured.Unstructured:
 			if listed(refOf(gvk.GroupKind(), o)) {
 				observe.Trim(o, redaction.Current())
-				return o, nil
+				return unlessLarge(o), nil
 			}
 			if gvk.GroupKind() == sliceKind {
 				return trimSlice(o), nil
@@ -46,13 +47,24 @@ func transform(gvk schema.GroupVersionKind, listed lists, redaction *redact.Live
 			if gvk.GroupKind() == secretKind.GroupKind() && listed(refOf(gvk.GroupKind(), o)) {
 				o.SetGroupVersionKind(gvk)
 				observe.Trim(o, redaction.Current())
-				return o, nil
+				return unlessLarge(o), nil
 			}
 			return newStub(o), nil
 		default: // a cached Event or Pod, a stub, or a tombstone
 			return obj, nil
 		}
 	}
+}
+
+// unlessLarge returns a listed object, or its stub if it is large. WholeObject fetches it then.
+func unlessLarge[O interface {
+	runtime.Object
+	metav1.Object
+}](o O) any {
+	if isLarge(o) {
+		return newStub(o)
+	}
+	return o
 }
 
 func newStub(o metav1.Object) *objectStub { return &objectStub{trimMeta(o)} }

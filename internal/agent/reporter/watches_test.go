@@ -205,6 +205,28 @@ func TestReporter_ObjectListedLater_IsFetched(t *testing.T) {
 	w.expectStatus(late, "Healthy")
 }
 
+// The cache keeps no large object. It is fetched when it is reported, and reported whole.
+func TestReporter_LargeListedObject_IsFetched(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, shared.reader, quick())
+	large := w.create(strings.Replace(configMap("large"), "value", strings.Repeat("x", 1<<16), 1))
+	w.create(configMap("small"))
+	wl := w.track("wl", "v1 ConfigMap large", "v1 ConfigMap small")
+	w.expectLives(wl.Resources[0].Ref, "[1]")
+	w.expectLives(wl.Resources[1].Ref, "[1]")
+	w.expectStatus(wl, "Healthy")
+	if n := w.counter("threeport_agent_object_fetches_total"); n != 1 {
+		t.Errorf("%v objects were fetched, want the large one", n)
+	}
+	w.patch(large, `{"data": {"other": "`+strings.Repeat("y", 1<<16)+`"}}`)
+	w.eventually("the change is reported whole", func() string {
+		operations := w.sink.operations(wl.Resources[0].Ref)
+		body, err := operations[len(operations)-1].Definition()
+		w.must(err)
+		return complain(strings.Count(string(body), "x") < 1<<16 || strings.Count(string(body), "y") < 1<<16, "it is not")
+	})
+}
+
 func TestReporter_ListChanges(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, shared.reader, quick())

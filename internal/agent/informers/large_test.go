@@ -1,0 +1,85 @@
+package informers
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/threeport/threeport-agent/internal/agent/target"
+)
+
+func withData(name string, data any) *unstructured.Unstructured {
+	return &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": name, "uid": name, "resourceVersion": "1"}, "data": data,
+	}}
+}
+
+func TestIsLarge(t *testing.T) {
+	long := strings.Repeat("x", maxCachedObject)
+	for name, tt := range map[string]struct {
+		object runtime.Object
+		want   bool
+	}{
+		"a small object":      {withData("a", map[string]any{"key": "value", "n": int64(1), "list": []any{true, nil}}), false},
+		"a long text":         {withData("a", map[string]any{"key": long}), true},
+		"a long name":         {withData("a", map[string]any{long: ""}), true},
+		"many small values":   {withData("a", []any{make([]any, maxCachedObject/sizePerValue)}), true},
+		"metadata":            {&metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: "a"}}, false},
+		"a long annotation":   {&metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{"a": long}}}, true},
+		"a Pod with a script": {&corev1.Pod{Spec: corev1.PodSpec{Containers: []corev1.Container{{Command: []string{long}}}}}, true},
+	} {
+		if got := isLarge(tt.object); got != tt.want {
+			t.Errorf("%s: it is large: %t, want %t", name, got, tt.want)
+		}
+	}
+}
+
+// The large objects that the cache keeps have a bound together. Others stay.
+func TestObjectCache_LargeObjects_AreBounded(t *testing.T) {
+	const size = maxLargeFetched / 4
+	c := &objectCache{
+		count: prometheus.NewCounter(prometheus.CounterOpts{Name: "fetches"}), objects: map[types.UID]fetchedObject{},
+		fetch: func(_ context.Context, _ schema.GroupVersionResource, ref target.Ref) (runtime.Object, error) {
+			if ref.Name == "small" {
+				return withData(ref.Name, map[string]any{"key": "value"}), nil
+			}
+			return withData(ref.Name, map[string]any{"key": strings.Repeat("x", size)}), nil
+		},
+	}
+	get := func(name string) {
+		t.Helper()
+		object := withData(name, nil)
+		got, err := c.get(t.Context(), target.Identity{Ref: target.Ref{Kind: "ConfigMap", Name: name}, UID: types.UID(name)}, CachedObject{Object: object})
+		if err != nil || got == nil {
+			t.Fatalf("%s is %v, %v", name, got, err)
+		}
+	}
+	get("small")
+	for i := range 20 {
+		get(fmt.Sprint("large-", i))
+		if c.large > maxLargeFetched || c.large < size {
+			t.Fatalf("the large objects take %d bytes, want at most %d", c.large, maxLargeFetched)
+		}
+	}
+	if _, kept := c.lookup("small", "1"); !kept {
+		t.Error("the small object was dropped")
+	}
+	if _, kept := c.lookup("large-19", "1"); !kept {
+		t.Error("the last object was dropped")
+	}
+	for i := range 20 {
+		c.forget(types.UID(fmt.Sprint("large-", i)))
+	}
+	if c.large != 0 || c.size() != 1 {
+		t.Errorf("after all large ones were forgotten, they take %d bytes, and %d objects are kept", c.large, c.size())
+	}
+}
