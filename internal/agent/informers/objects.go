@@ -66,6 +66,26 @@ func (s *Informers) WholeObject(ctx context.Context, id target.Identity, cached 
 	return s.fetched.get(ctx, id, cached)
 }
 
+// SourceOf returns where a whole object is read again if it is large; nil for others.
+func (s *Informers) SourceOf(id target.Identity, cached CachedObject, whole runtime.Object) observe.Source {
+	if !isLarge(whole) {
+		return nil
+	}
+	return largeObject{s.fetched, id, cached}
+}
+
+// largeObject reads an object that is not kept.
+type largeObject struct {
+	from   *objectCache
+	id     target.Identity
+	cached CachedObject
+}
+
+// Load implements [observe.Source].
+func (o largeObject) Load(ctx context.Context) (runtime.Object, error) {
+	return o.from.get(ctx, o.id, o.cached)
+}
+
 // ForgetObject drops the fetched version of an object that is deleted or no longer listed.
 func (s *Informers) ForgetObject(uid types.UID) { s.fetched.forget(uid) }
 

@@ -1,6 +1,7 @@
 package notify
 
 import (
+	"context"
 	"fmt"
 	"strconv"
 	"time"
@@ -12,7 +13,7 @@ import (
 )
 
 // reportOf returns an item as a report of a set. Without a version in the cluster it gets a local one, from the clock.
-func reportOf(item outbox.Item, c *clock) (out threeport.Report, localVersion bool, err error) {
+func reportOf(ctx context.Context, item outbox.Item, c *clock) (out threeport.Report, localVersion bool, err error) {
 	at := item.Report.Instance()
 	out.Instance = threeport.Instance{Type: string(at.Type), ID: threeport.ID(at.ID)}
 	if out.Version = versionOf(item); out.Version == 0 {
@@ -20,6 +21,9 @@ func reportOf(item outbox.Item, c *clock) (out threeport.Report, localVersion bo
 	}
 	switch r := item.Report.(type) {
 	case observe.Operation:
+		if r, err = load(ctx, r); err != nil {
+			return out, localVersion, err
+		}
 		definition, err := r.Definition()
 		if err != nil { // a retry would not help
 			return out, localVersion, &threeport.Error{Op: "send report", Unsendable: true, Err: err}

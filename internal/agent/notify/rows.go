@@ -1,6 +1,7 @@
 package notify
 
 import (
+	"context"
 	"fmt"
 	"time"
 
@@ -19,6 +20,15 @@ func OperationRow(op observe.Operation, known bool) (threeport.WorkloadResourceI
 	}
 	last := lastOperation(op, known)
 	return threeport.WorkloadResourceInstance{LastOperation: &last, RuntimeDefinition: definition}, nil
+}
+
+// load returns an operation with its body. The error is [ErrNotObserved] if the body cannot be read now.
+func load(ctx context.Context, op observe.Operation) (observe.Operation, error) {
+	op, err := op.Load(ctx)
+	if err != nil {
+		return op, fmt.Errorf("%w: %w", ErrNotObserved, err)
+	}
+	return op, nil
 }
 
 // lastOperation is the word for an operation: the first report of an object is ADDED.

@@ -92,7 +92,7 @@ func (s *setSender) Send(ctx context.Context, items []outbox.Item) []Result {
 			d.results[i].Receipt, d.results[i].Err = s.single.Send(ctx, item)
 			continue
 		}
-		report, localVersion, err := reportOf(item, &s.clock)
+		report, localVersion, err := reportOf(ctx, item, &s.clock)
 		if err != nil {
 			d.results[i].Err = err
 			continue

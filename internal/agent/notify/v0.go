@@ -34,6 +34,10 @@ func (a *V0Sender) Send(ctx context.Context, item outbox.Item) (outbox.Receipt, 
 }
 
 func (a *V0Sender) operation(ctx context.Context, op observe.Operation, known bool) error {
+	op, err := load(ctx, op)
+	if err != nil {
+		return err
+	}
 	row, err := OperationRow(op, known)
 	if err != nil { // a retry would not help
 		return &threeport.Error{Op: "update workload resource instance", Unsendable: true, Err: err}

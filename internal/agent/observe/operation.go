@@ -1,6 +1,7 @@
 package observe
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 
@@ -13,6 +14,11 @@ import (
 // Redaction has the current redaction rules.
 type Redaction interface{ Current() *redact.Rules }
 
+// Source reads a large object as it is now, trimmed; nil if it no longer exists.
+type Source interface {
+	Load(ctx context.Context) (runtime.Object, error)
+}
+
 // Operation is the newest state of an object: its current version, or its deletion.
 type Operation struct {
 	Attribution target.Attribution
@@ -23,6 +29,8 @@ type Operation struct {
 	// Body is the listed object, trimmed; nil for a derived or deleted one. It is shared with the informer's cache and must
 	// not be changed.
 	Body runtime.Object
+	// Source reads the listed object if it is too large to be kept. Body is nil then, until Load.
+	Source Source `json:"-"`
 	// Redaction has the rules for the definition; nil for the built-in rules.
 	Redaction Redaction `json:"-"`
 }
@@ -50,6 +58,19 @@ func (o Operation) Version() string {
 func (o Operation) Instance() target.Instance { return o.Attribution.Instance }
 
 func (o Operation) String() string { return "operation of " + o.Object.String() }
+
+// Load returns the operation with its body.
+func (o Operation) Load(ctx context.Context) (Operation, error) {
+	if o.Body != nil || o.Source == nil {
+		return o, nil
+	}
+	body, err := o.Source.Load(ctx)
+	if err != nil {
+		return o, fmt.Errorf("read %s: %w", o.Object, err)
+	}
+	o.Body = body
+	return o, nil
+}
 
 // Definition returns the object as JSON, or nil without a body. It trims the object again, by the current redaction rules: they
 // may have changed since the object was read, and untrimmed input cannot leave the cluster.

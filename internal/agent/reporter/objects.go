@@ -108,6 +108,9 @@ func (r *objectReporter) report(ctx context.Context, current target.Identity, at
 		}
 	}
 	r.sink.Offer(op)
+	if op, err = op.Load(ctx); err != nil {
+		return nil, err
+	}
 	r.assess(attribution, op, cached)
 	if attribution.Listed {
 		r.statuses.changed(attribution.Workload)
@@ -166,7 +169,10 @@ func (r *objectReporter) operation(
 		if whole == nil {
 			return op, nil, err
 		}
-		op.Body, op.ResourceVersion = whole, whole.(metav1.Object).GetResourceVersion()
+		op.ResourceVersion = whole.(metav1.Object).GetResourceVersion()
+		if op.Source = r.informers.SourceOf(current, object, whole); op.Source == nil {
+			op.Body = whole
+		}
 		op.Redaction = r.redaction
 	}
 	return op, object.Object, nil

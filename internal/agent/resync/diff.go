@@ -127,8 +127,8 @@ func (c *comparison) read(ctx context.Context, id int64) (resourceRow, bool, err
 }
 
 // existing implements [rowVisitor].
-func (c *comparison) existing(op observe.Operation, row resourceRow) error {
-	differs, err := row.changes(op)
+func (c *comparison) existing(ctx context.Context, op observe.Operation, row resourceRow) error {
+	differs, err := row.changes(ctx, op)
 	if err != nil {
 		return fmt.Errorf("compare %s: %w", op, err)
 	}

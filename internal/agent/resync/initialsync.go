@@ -107,9 +107,9 @@ func (s *remoteState) apply(desired observe.DesiredState) {
 
 // existing implements [rowVisitor]. If the row has no object, or a deleted one, the object will be ADDED. If the row has an
 // object with another UID, that is deleted first.
-func (s *remoteState) existing(op observe.Operation, row resourceRow) error {
+func (s *remoteState) existing(ctx context.Context, op observe.Operation, row resourceRow) error {
 	k := outbox.Known{Key: op.Key(), OrderingKey: op.OrderingKey(), Receipt: row.receipt(op.Object)}
-	if changes, err := row.changes(op); err == nil && len(changes) == 0 {
+	if changes, err := row.changes(ctx, op); err == nil && len(changes) == 0 {
 		k.Version, k.Modified = op.Version(), row.modified()
 	} else {
 		s.drifts = append(s.drifts, drift{report: op, receipt: k.Receipt})

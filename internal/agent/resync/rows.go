@@ -151,7 +151,7 @@ type rowVisitor interface {
 	// read reads a row; found is false if it is to be skipped.
 	read(ctx context.Context, id int64) (row resourceRow, found bool, err error)
 	// existing receives the row of an object that exists.
-	existing(op observe.Operation, row resourceRow) error
+	existing(ctx context.Context, op observe.Operation, row resourceRow) error
 	// absent receives the row of an object that does not exist.
 	absent(attribution target.Attribution, row resourceRow)
 }
@@ -161,7 +161,7 @@ func visitRows(ctx context.Context, desired observe.DesiredState, v rowVisitor) 
 	for _, op := range desired.Operations {
 		row, found, err := v.read(ctx, op.Attribution.Resource.ID)
 		if err == nil && found {
-			err = v.existing(op, row)
+			err = v.existing(ctx, op, row)
 		}
 		if err != nil {
 			return err
@@ -219,7 +219,11 @@ func (r resourceRow) modified() bool {
 }
 
 // changes returns the fields of the row that an operation would change. ADDED and MODIFIED count as equal.
-func (r resourceRow) changes(op observe.Operation) ([]string, error) {
+func (r resourceRow) changes(ctx context.Context, op observe.Operation) ([]string, error) {
+	op, err := op.Load(ctx)
+	if err != nil {
+		return nil, err
+	}
 	patch, err := notify.OperationRow(op, r.modified())
 	if err != nil {
 		return nil, err
