@@ -112,7 +112,8 @@ func New(config Config, clients *Clients, targets *target.Registry, handler Hand
 	s.lookups = &lookups{
 		targets: targets, clients: clients.lookups, follows: s.Follows, done: handler.OwnersResolved,
 		count: metrics.lookups, postponedCount: metrics.postponedLookups, log: log,
-		queue: worker.NewQueue[target.Identity]("lookups"), pending: map[target.Identity]struct{}{}, limit: maxLookups,
+		queue:   worker.NewFairQueue("lookups", func(id target.Identity) string { return id.Namespace }),
+		pending: map[target.Identity]struct{}{}, byNamespace: map[string]int{}, limit: maxLookups,
 	}
 	changes := &registrar{targets: targets, tombstones: s.tombstones, lookups: s.lookups, handler: handler}
 	s.pool = newInformerPool(informerFactory{clients, targets.IsListed, config.Redaction}, changes, config.StallTimeout, metrics, log)

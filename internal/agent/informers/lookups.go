@@ -18,7 +18,8 @@ import (
 
 // lookups reads the metadata of owners whose kinds are not watched, such as a custom controller's intermediate kinds, and
 // records them in the registry. Each owner is read once: owners seldom change after creation, and a watch for each kind
-// that owns something anywhere in the cluster would cost more than all other watches.
+// that owns something anywhere in the cluster would cost more than all other watches. Namespaces take turns, so that objects in one of
+// them, whose owners do not exist, do not delay the others.
 type lookups struct {
 	targets *target.Registry
 	clients *Clients
@@ -30,15 +31,18 @@ type lookups struct {
 	log            logr.Logger
 	queue          worker.Queue[target.Identity]
 
-	mu        sync.Mutex
-	pending   map[target.Identity]struct{} // queued, being read, or waiting for a retry
-	limit     int                          // of pending
-	postponed bool                         // a look-up was not added; all are requested again when the queue is empty
+	mu          sync.Mutex
+	pending     map[target.Identity]struct{} // queued, being read, or waiting for a retry
+	byNamespace map[string]int               // counts pending
+	limit       int                          // of pending
+	postponed   bool                         // a look-up was not added; all are requested again when the queue is empty
 }
 
 const (
-	// maxLookups is the limit of pending look-ups. Objects and Events may name any number of owners that do not exist.
-	maxLookups = 10_000
+	// maxLookups is the limit of pending look-ups. Objects and Events may name any number of owners that do not exist. A namespace
+	// has a part of them.
+	maxLookups     = 10_000
+	namespaceShare = 4
 	// discoveryRetries is how often the kind of an owner is resolved that is not installed: discovery shows a new group
 	// some time after the API server serves its first objects.
 	discoveryRetries = 5
@@ -70,11 +74,12 @@ func (l *lookups) admit(id target.Identity) bool {
 	if _, ok := l.pending[id]; ok {
 		return false
 	}
-	if len(l.pending) >= l.limit {
+	if len(l.pending) >= l.limit || l.byNamespace[id.Namespace] >= l.limit/namespaceShare {
 		l.postpone()
 		return false
 	}
 	l.pending[id] = struct{}{}
+	l.byNamespace[id.Namespace]++
 	return true
 }
 
@@ -89,6 +94,9 @@ func (l *lookups) finish(id target.Identity, failed bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	delete(l.pending, id)
+	if l.byNamespace[id.Namespace]--; l.byNamespace[id.Namespace] == 0 {
+		delete(l.byNamespace, id.Namespace)
+	}
 	if failed {
 		l.postpone()
 	}

@@ -95,8 +95,8 @@ func TestLookups_Flood_LeavesOtherRequestsTheirBurst(t *testing.T) {
 func TestLookups_MoreThanLimit_ArePostponed(t *testing.T) {
 	t.Parallel()
 	s, _ := newEmptyCluster(t)
-	s.lookups.limit = 5
-	const owners = 20
+	const share, owners = 5, 20
+	s.lookups.limit = share * namespaceShare
 	for i := range owners {
 		o := target.Object{
 			Identity: target.Identity{
@@ -109,8 +109,14 @@ func TestLookups_MoreThanLimit_ArePostponed(t *testing.T) {
 			s.LookUpOwners(s.targets.UnresolvedOwners(o.Identity))
 		}
 	}
-	if got := s.lookups.size(); got != s.lookups.limit {
-		t.Errorf("%d look-ups are pending, want %d", got, s.lookups.limit)
+	if got := s.lookups.size(); got != share {
+		t.Errorf("%d look-ups are pending, want %d", got, share)
+	}
+	elsewhere := unknownOwner(owners)
+	elsewhere.Namespace = "other"
+	s.LookUpOwners([]target.Identity{elsewhere})
+	if got := s.lookups.size(); got != share+1 {
+		t.Errorf("with one of another namespace, %d look-ups are pending, want %d", got, share+1)
 	}
 	runLookups(t, s)
 	known := func() (n int) {

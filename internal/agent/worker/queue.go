@@ -32,6 +32,14 @@ func NewQueue[T comparable](name string) Queue[T] {
 	return Queue[T]{workqueue.NewTypedRateLimitingQueueWithConfig(limiter, workqueue.TypedRateLimitingQueueConfig[T]{Name: name}), name}
 }
 
+// NewFairQueue returns a queue that serves groups of keys in turn: a group with many keys does not delay the others.
+func NewFairQueue[T comparable](name string, groupOf func(T) string) Queue[T] {
+	limiter := workqueue.NewTypedItemExponentialFailureRateLimiter[T](retryMin, retryMax)
+	turns := workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[T]{Name: name, Queue: &turns[T]{groupOf: groupOf, waiting: map[string][]T{}}})
+	delaying := workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[T]{Name: name, Queue: turns})
+	return Queue[T]{workqueue.NewTypedRateLimitingQueueWithConfig(limiter, workqueue.TypedRateLimitingQueueConfig[T]{DelayingQueue: delaying}), name}
+}
+
 // Work processes keys until the queue is shut down and empty. A key that fails is processed again later, unless the context
 // has ended. The first failure of a key is logged.
 func (q Queue[T]) Work(ctx context.Context, process func(context.Context, T) error, log logr.Logger) {
