@@ -19,7 +19,7 @@ type segment struct {
 	name  string   // of the field, if wild is nil
 	wild  *pattern // of the names of fields
 	items bool     // the items of the list in the field, instead of the field
-	// itemName matches the name of an item; nil for all items.
+	// itemName matches the name of an item, or its key if it has no name; nil for all items.
 	itemName *pattern
 }
 

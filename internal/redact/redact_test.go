@@ -112,6 +112,20 @@ func TestRules_Apply_BuiltInRules(t *testing.T) {
 			`{"apiVersion":"argoproj.io/v1alpha1","kind":"Application","spec":{"source":{"helm":{"parameters":[{"name":"db.password","value":` + r + `},{"name":"replicas","value":"3"}]}},"sources":[{"helm":{"values":` + r + `}}]}}`,
 		},
 		{
+			"environment variables and headers of custom resources",
+			`{"apiVersion":"example.com/v1","kind":"App","spec":{"extraEnv":[{"name":"DB_PASSWORD","value":"hush"},{"name":"LEVEL","value":"info"}],"env":[{"key":"DB_PASSWORD","value":"hush"}],` +
+				`"sidecar":{"environment":{"DB_PASS":"hush","SECRET_KEY":"hush","DATABASE_URL":"hush","LEVEL":"info","TOKEN":{"secretKeyRef":{"name":"s"}}}},"headers":[{"name":"Authorization","value":"hush"}],` +
+				`"set":[{"name":"db.password","value":"hush"}],"passwordBase64":"hush","password2":"hush"}}`,
+			`{"apiVersion":"example.com/v1","kind":"App","spec":{"env":[{"key":"DB_PASSWORD","value":` + r + `}],"extraEnv":[{"name":"DB_PASSWORD","value":` + r + `},{"name":"LEVEL","value":"info"}],` +
+				`"headers":[{"name":"Authorization","value":` + r + `}],"password2":` + r + `,"passwordBase64":` + r + `,"set":[{"name":"db.password","value":` + r + `}],` +
+				`"sidecar":{"environment":{"DATABASE_URL":` + r + `,"DB_PASS":` + r + `,"LEVEL":"info","SECRET_KEY":` + r + `,"TOKEN":{"secretKeyRef":{"name":"s"}}}}}}`,
+		},
+		{
+			"private keys in a ConfigMap",
+			`{"apiVersion":"v1","kind":"ConfigMap","data":{"tls.key":"hush","id_rsa":"hush","pass":"hush","tls.crt":"public"}}`,
+			`{"apiVersion":"v1","data":{"id_rsa":` + r + `,"pass":` + r + `,"tls.crt":"public","tls.key":` + r + `},"kind":"ConfigMap"}`,
+		},
+		{
 			"entries of a ConfigMap, by their names",
 			`{"apiVersion":"v1","kind":"ConfigMap","binaryData":{"db_password.txt":"aHVzaA==","logo.png":"iVBO"},"data":{"DATABASE_URL":"hush","JWT_SECRET":"hush","SECRET_KEY_BASE":"hush","db_dsn":"hush","DB_PASSWORD_1":"hush",".dockerconfigjson":"hush","LEVEL":"info","PWD":"/srv"}}`,
 			`{"apiVersion":"v1","binaryData":{"db_password.txt":` + r + `,"logo.png":"iVBO"},"data":{".dockerconfigjson":` + r + `,"DATABASE_URL":` + r + `,"DB_PASSWORD_1":` + r + `,"JWT_SECRET":` + r + `,"LEVEL":"info","PWD":"/srv","SECRET_KEY_BASE":` + r + `,"db_dsn":` + r + `},"kind":"ConfigMap"}`,

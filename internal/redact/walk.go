@@ -277,6 +277,9 @@ func (s segment) selectsItem(item any) bool {
 	}
 	m, _ := item.(map[string]any)
 	name, ok := m["name"].(string)
+	if !ok {
+		name, ok = m["key"].(string)
+	}
 	return ok && s.itemName.match(name)
 }
 
