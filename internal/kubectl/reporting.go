@@ -36,7 +36,9 @@ const (
 
 // leaseState is the last renewal of the agent's Lease.
 type leaseState struct {
-	started time.Time // when the agent started, or resumed after the Lease had expired; zero if that is not known
+	// started is when the agent started, or resumed after the Lease had expired; zero if that is not known.
+	started time.Time
+
 	renewed time.Time // zero if the Lease does not exist or may not be read
 	expires time.Time // zero if it is released
 }

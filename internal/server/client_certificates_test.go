@@ -120,7 +120,7 @@ func TestServer_ExpensiveCertificates_AreRefusedInHandshake(t *testing.T) {
 		"200 KiB":              {leaf, made(&key.PublicKey, 200<<10)},
 	} {
 		dialer := &tls.Dialer{Config: &tls.Config{
-			InsecureSkipVerify: true, //nolint:gosec // the test is about the client
+			InsecureSkipVerify: true,
 			GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
 				return &tls.Certificate{Certificate: chain, PrivateKey: key}, nil
 			},

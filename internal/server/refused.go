@@ -32,8 +32,8 @@ func newRefused() *refused {
 	return &refused{limit: rate.NewLimiter(refusedPerSecond/fileCost, refusedBurst/fileCost)}
 }
 
-// add counts a request. The connection pauses if there were too many. In a crowd of connections without a principal, each of them has a
-// part of what it has otherwise.
+// add counts a request. The connection pauses if there were too many. In a crowd of connections without a principal, each has a part of
+// the usual rate.
 func (r *refused) add(now time.Time, isFile bool, crowd int) {
 	cost := int(1 / fileCost)
 	switch {

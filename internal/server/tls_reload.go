@@ -164,7 +164,7 @@ func (c tlsContent) config(clientAuth tls.ClientAuthType) (*servedConfig, error)
 		return nil, fmt.Errorf("load certificate authorities: %w", err)
 	}
 	config.authorities = newClientAuthorities(found)
-	config.ClientCAs = config.authorities.pool // the subjects that a client is told
+	config.ClientCAs = config.authorities.pool // a client gets their subjects
 	config.VerifyConnection = func(state tls.ConnectionState) error {
 		if err := config.authorities.check(state.PeerCertificates); err != nil || clientAuth != tls.RequireAnyClientCert {
 			return err

@@ -271,8 +271,8 @@ type ReportSetVersions struct {
 	MaxReports int `json:"MaxReports,omitempty"`
 	// MaxBytes bounds its body before compression.
 	MaxBytes int64 `json:"MaxBytes,omitempty"`
-	// Features are the optional fields that the server accepts: pods for those of Pods in a tree, since for the start of the
-	// health of an object, and causeSince for that of the cause of a status. A server refuses the fields of a feature that it does not list.
+	// Features are the optional fields that the server accepts. The feature pods has those of Pods in a tree, since the start of the
+	// health of an object, and causeSince that of the cause of a status. A server refuses the fields of other features.
 	Features []string `json:"Features,omitempty"`
 }
 

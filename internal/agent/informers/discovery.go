@@ -38,8 +38,8 @@ func (c *Clients) resolve(ctx context.Context, gvk schema.GroupVersionKind, cach
 	return found, nil
 }
 
-// isKind reports whether a kind can exist. The group and the version are parts of paths of the API server, and the version "../api/v1" of
-// another group would be a kind of the core group under a second name.
+// isKind reports whether a kind can exist. The group and the version are parts of paths of the API server: "../api/v1" as the version
+// would give a kind of the core group a second name.
 func isKind(gvk schema.GroupVersionKind) bool {
 	return (gvk.Group == "" || len(validation.IsDNS1123Subdomain(gvk.Group)) == 0) &&
 		(gvk.Version == "" || len(validation.IsDNS1123Label(gvk.Version)) == 0)

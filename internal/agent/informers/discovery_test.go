@@ -10,8 +10,12 @@ import (
 // A kind with a path as its version or group would be another kind under a second name.
 func TestClients_Resolve_NoKind(t *testing.T) {
 	for _, gvk := range []schema.GroupVersionKind{
-		{Version: "../api/v1", Kind: "Secret"}, {Version: "./v1", Kind: "Secret"}, {Version: "v1/", Kind: "Secret"}, {Version: "V1", Kind: "Secret"},
-		{Group: "../api", Version: "v1", Kind: "Secret"}, {Group: "a/..", Version: "v1", Kind: "Secret"},
+		{Version: "../api/v1", Kind: "Secret"},
+		{Version: "./v1", Kind: "Secret"},
+		{Version: "v1/", Kind: "Secret"},
+		{Version: "V1", Kind: "Secret"},
+		{Group: "../api", Version: "v1", Kind: "Secret"},
+		{Group: "a/..", Version: "v1", Kind: "Secret"},
 	} {
 		for _, cached := range []bool{false, true} {
 			if _, err := (&Clients{}).resolve(t.Context(), gvk, cached); !errors.Is(err, errNotInstalled) {
@@ -19,7 +23,11 @@ func TestClients_Resolve_NoKind(t *testing.T) {
 			}
 		}
 	}
-	for _, gvk := range []schema.GroupVersionKind{{Version: "v1", Kind: "Pod"}, {Group: "my-group.example.com", Version: "v1alpha1", Kind: "Widget"}, {Group: "apps", Kind: "Deployment"}} {
+	for _, gvk := range []schema.GroupVersionKind{
+		{Version: "v1", Kind: "Pod"},
+		{Group: "my-group.example.com", Version: "v1alpha1", Kind: "Widget"},
+		{Group: "apps", Kind: "Deployment"},
+	} {
 		if !isKind(gvk) {
 			t.Errorf("%v is no kind", gvk)
 		}

@@ -135,16 +135,16 @@ func TestWorkloadPage_OfflineAgent_ObjectsInPastTense(t *testing.T) {
 	sendStatus(t, api, cluster.Agent, instances["web"], status("Healthy", "", "", now, 0))
 	until(t, tab, "document.querySelector('.status-word').innerText.startsWith('Healthy') && "+node+".every((n) => !/was|were/.test(n.ariaLabel))")
 
-	// What it sees first after its return may have begun before.
+	// The health that it sees first after its return may have begun before.
 	returned := time.Now()
 	w.Tree[0].Since = &returned
 	sendReport(t, api, cluster.Agent, threeport.Report{Instance: instances["web"], Tree: &threeport.TreeReport{Objects: w.Tree}})
 	until(t, tab, "/^Unhealthy\\s+for at least \\d/.test(document.querySelector('.object-health').innerText)")
 	for since, want := range map[time.Time]bool{returned.Add(-time.Minute): false, returned.Add(-5 * time.Second): true, returned.Add(time.Minute): false} {
-		call := fmt.Sprintf(`import(document.querySelector('link[href$="/objects.js"]').href).then(({ isFirstSight }) => isFirstSight({ since: %q }, [{ to: %q }]))`,
+		call := fmt.Sprintf(`import(document.querySelector('link[href$="/objects.js"]').href).then(({ isFirstSeenAfterSilence }) => isFirstSeenAfterSilence({ since: %q }, [{ to: %q }]))`,
 			since.Format(time.RFC3339Nano), returned.Format(time.RFC3339Nano))
 		if got := eval[bool](t, tab, call); got != want {
-			t.Errorf("a health since %s is a first sight after the silence until %s: %t, want %t", since, returned, got, want)
+			t.Errorf("a health since %s was seen first after the silence until %s: %t, want %t", since, returned, got, want)
 		}
 	}
 }

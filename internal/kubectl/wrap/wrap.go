@@ -25,7 +25,7 @@ func Shorten(text string, width int) string {
 	return strings.TrimRight(kept, " ") + "…"
 }
 
-// CutMiddle cuts a text in the middle to a width of at least 1. The start and the end of a name tell objects apart.
+// CutMiddle cuts a text in the middle to a width of at least 1. The start and the end of a name distinguish objects.
 func CutMiddle(text string, width int) string {
 	runes := []rune(text)
 	if len(runes) <= width {

@@ -5,7 +5,7 @@ import { fill, h, patch } from './dom.js';
 import { commandList } from './commands.js';
 import { diffList } from './difflist.js';
 import { Folded } from './folded.js';
-import { goneWord, isFirstSight, objectKey } from './objects.js';
+import { goneWord, isFirstSeenAfterSilence, objectKey } from './objects.js';
 import { podFacts } from './podfacts.js';
 import { retryNow, problemText, retry } from './retry.js';
 import { retryButton, skeleton } from './states.js';
@@ -171,7 +171,7 @@ function facts(o, past, silences) {
   const was = past && !o.gone;
   return [
     h('h2', { id: 'object-title' }, h('span', { class: 'kind' }, isolated(kind)), ' ', isolated(name)),
-    h('div', { class: 'object-health' }, badge(o.health, { past: past || Boolean(o.gone) }), o.gone ? h('span', {}, goneWord(o) === 'deleted' ? 'deleted ' : `${goneWord(o)} since `, stamp(o.deleted ?? o.gone)) : o.since && h('span', {}, was ? ['since ', stamp(o.since)] : [isFirstSight(o, silences) ? 'for at least ' : 'for ', sinceStamp(o.since)]),
+    h('div', { class: 'object-health' }, badge(o.health, { past: past || Boolean(o.gone) }), o.gone ? h('span', {}, goneWord(o) === 'deleted' ? 'deleted ' : `${goneWord(o)} since `, stamp(o.deleted ?? o.gone)) : o.since && h('span', {}, was ? ['since ', stamp(o.since)] : [isFirstSeenAfterSilence(o, silences) ? 'for at least ' : 'for ', sinceStamp(o.since)]),
       o.state && o.state !== 'Present' && h('span', { class: 'tag' }, stateWord(o, past), o.absentSince && [' ', stamp(o.absentSince)])),
     (o.cause || o.reason) && h('p', { class: 'object-cause' }, was && 'Last reported cause: ', long(o.cause || o.reason, 400)),
     h('p', { class: 'object-where mono' }, version && [isolated([group, version].filter(Boolean).join('/')), ' · '], namespace && [isolated(namespace), ' · '], o.listed ? 'listed' : 'derived'),

@@ -7,7 +7,7 @@ const MIN_GROUP_HEALTHY = 4; // similar siblings that become one node
 const MIN_GROUP_GONE = 2;
 const MIN_GROUP = 8;
 const MAX_DEPTH = 50; // owners above an object; real ones have five
-const FIRST_SIGHT = 15_000; // milliseconds around the end of a silence
+const RETURN_TIME = 15_000; // milliseconds around the end of a silence
 export const GROUP_PAGE = 100; // objects that an opened group shows at a time
 
 /** objectKey identifies an object. An object that does not exist has no UID. */
@@ -27,11 +27,11 @@ export function goneWord({ object: { group, kind }, listed }) {
 }
 
 /**
- * isFirstSight reports whether the health of an object may have begun before its `since`: the agent saw it first when it returned after
+ * isFirstSeenAfterSilence reports whether the health of an object may have begun before its `since`: the agent saw it first when it returned after
  * a silence. The agent starts seconds before its first report.
  */
-export function isFirstSight({ since }, silences) {
-  return silences.some(({ to }) => Math.abs(Date.parse(since) - Date.parse(to)) < FIRST_SIGHT);
+export function isFirstSeenAfterSilence({ since }, silences) {
+  return silences.some(({ to }) => Math.abs(Date.parse(since) - Date.parse(to)) < RETURN_TIME);
 }
 
 /**
