@@ -29,14 +29,14 @@ type clientAuthorities struct {
 	subjects map[string]bool // by their DER
 
 	mu       sync.Mutex
-	verified map[[sha256.Size]byte]error // of chains, which connections present again with each request
+	verified map[[sha256.Size]byte]bool // chains, which connections present again with each request
 }
 
-// maxVerified bounds the remembered chains.
+// maxVerified bounds the chains that are remembered.
 const maxVerified = 4096
 
 func newClientAuthorities(certs []*x509.Certificate) *clientAuthorities {
-	a := &clientAuthorities{pool: x509.NewCertPool(), subjects: map[string]bool{}, verified: map[[sha256.Size]byte]error{}}
+	a := &clientAuthorities{pool: x509.NewCertPool(), subjects: map[string]bool{}, verified: map[[sha256.Size]byte]bool{}}
 	for _, cert := range certs {
 		a.pool.AddCert(cert)
 		a.subjects[string(cert.RawSubject)] = true
@@ -81,9 +81,10 @@ func (a *clientAuthorities) verify(chain []*x509.Certificate, now time.Time) err
 	}
 	key := [sha256.Size]byte(hash.Sum(nil))
 	a.mu.Lock()
-	defer a.mu.Unlock()
-	if err, known := a.verified[key]; known {
-		return err
+	verified := a.verified[key]
+	a.mu.Unlock()
+	if verified {
+		return nil
 	}
 	intermediates := x509.NewCertPool()
 	for _, cert := range chain[1:] {
@@ -92,11 +93,16 @@ func (a *clientAuthorities) verify(chain []*x509.Certificate, now time.Time) err
 	_, err := chain[0].Verify(x509.VerifyOptions{
 		Roots: a.pool, Intermediates: intermediates, CurrentTime: now, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
 	})
+	if err != nil {
+		return err
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
 	if len(a.verified) >= maxVerified {
 		clear(a.verified)
 	}
-	a.verified[key] = err
-	return err
+	a.verified[key] = true
+	return nil
 }
 
 // limitHandshake returns a configuration for one connection: its client sends at most maxHandshakeBytes in the handshake.

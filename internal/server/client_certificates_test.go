@@ -76,13 +76,20 @@ func TestClientAuthorities_Verify(t *testing.T) {
 			t.Error("a certificate of another authority is accepted")
 		}
 	}
+	young := chain(authority)
+	if err := a.verify(young, time.Now().AddDate(-100, 0, 0)); err == nil {
+		t.Error("a certificate is accepted before its time")
+	}
+	if err := a.verify(young, time.Now()); err != nil {
+		t.Errorf("a certificate that was refused before its time is refused later: %v", err)
+	}
 	if err := a.verify(chain(authority), time.Now().AddDate(100, 0, 0)); err == nil {
 		t.Error("an expired certificate is accepted")
 	}
 	for i := range maxVerified {
-		a.verified[[32]byte{byte(i), byte(i >> 8), 1}] = nil
+		a.verified[[32]byte{byte(i), byte(i >> 8), 1}] = true
 	}
-	if err := a.verify(chain(other), time.Now()); err == nil || len(a.verified) > maxVerified {
+	if err := a.verify(chain(authority), time.Now()); err != nil || len(a.verified) > maxVerified {
 		t.Errorf("after many chains, the error for another one is %v, and %d are remembered; want at most %d", err, len(a.verified), maxVerified)
 	}
 }

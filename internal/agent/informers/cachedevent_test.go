@@ -22,7 +22,7 @@ import (
 // messages fit a quarter of the agent's memory limit of 256 MiB.
 func TestEventCache_UnownedEvents_TakeLittleMemory(t *testing.T) {
 	const n, limit = 60_000, 1000 // bytes per Event
-	do := transform(eventKind, func(target.Ref) bool { return false }, nil)
+	do := transform(eventKind, allListed(false), nil)
 	indexer := cache.NewIndexer(cache.MetaNamespaceKeyFunc, eventIndexers)
 	before := heapBytes()
 	for i := range n {

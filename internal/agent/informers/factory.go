@@ -17,8 +17,8 @@ import (
 	"github.com/threeport/threeport-agent/internal/redact"
 )
 
-// informerFactory creates shared informers. lists reports whether a workload lists an object; the cache keeps such
-// objects whole.
+// informerFactory creates shared informers. The cache keeps the objects whole that workloads list, unless they
+// are large.
 type informerFactory struct {
 	clients   *Clients
 	lists     lists

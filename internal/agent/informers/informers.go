@@ -105,7 +105,8 @@ func New(config Config, clients *Clients, targets *target.Registry, handler Hand
 		config: config, clients: clients, targets: targets,
 		tombstones: newTombstones(targets),
 		fetched: &objectCache{
-			fetch: clients.fetch, redaction: config.Redaction, count: metrics.fetches, objects: map[types.UID]fetchedObject{},
+			fetch: clients.fetch, listed: targets.ListedCount, redaction: config.Redaction, count: metrics.fetches,
+			objects: map[types.UID]fetchedObject{},
 		},
 		wakeup: make(chan struct{}, 1),
 	}
@@ -116,7 +117,7 @@ func New(config Config, clients *Clients, targets *target.Registry, handler Hand
 		pending: map[target.Identity]struct{}{}, byNamespace: map[string]int{}, limit: maxLookups,
 	}
 	changes := &registrar{targets: targets, tombstones: s.tombstones, lookups: s.lookups, handler: handler}
-	s.pool = newInformerPool(informerFactory{clients, targets.IsListed, config.Redaction}, changes, config.StallTimeout, metrics, log)
+	s.pool = newInformerPool(informerFactory{clients, targets, config.Redaction}, changes, config.StallTimeout, metrics, log)
 	s.kinds = newKinds(&kindEnv{
 		config: config, targets: targets, log: log, discovery: clients, informers: s.pool,
 		kindRemoved: changes.deleteKind, changed: func(kind schema.GroupKind) {

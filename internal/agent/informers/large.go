@@ -5,16 +5,21 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// The memory of listed objects. A workload lists up to 2,000 of them, and one may have 1.5 MB.
+// The memory of listed objects in bytes. A workload lists up to 2,000 of them, and one may have 1.5 MB. A large object is fetched when it
+// is reported. The others share listedBytes.
 const (
-	maxCachedObject  = 16 << 10 // a larger object is fetched when it is reported
-	maxLargeFetched  = 16 << 20 // of the large objects that were fetched, and may be needed again
+	listedBytes      = 64 << 20
+	minLarge         = 8 << 10
+	maxLarge         = 64 << 10
+	maxLargeFetched  = 16 << 20 // large objects that were fetched and may be needed again
 	sizePerValue     = 16       // of an object in memory, besides its texts
 	sizePerMapMember = 64
 )
 
-// isLarge reports whether an object takes too much memory to be cached as one of many.
-func isLarge(obj runtime.Object) bool { return sizeOf(obj) > maxCachedObject }
+// isLarge reports whether an object takes too much memory to be cached as one of a number of listed objects.
+func isLarge(obj runtime.Object, listed int) bool {
+	return sizeOf(obj) > min(maxLarge, max(minLarge, listedBytes/max(1, listed)))
+}
 
 // sizeOf estimates the memory of an object in bytes.
 func sizeOf(obj runtime.Object) int {

@@ -24,20 +24,25 @@ func withData(name string, data any) *unstructured.Unstructured {
 }
 
 func TestIsLarge(t *testing.T) {
-	long := strings.Repeat("x", maxCachedObject)
+	const many = listedBytes / minLarge
+	long, short := strings.Repeat("x", maxLarge), strings.Repeat("x", minLarge)
 	for name, tt := range map[string]struct {
 		object runtime.Object
+		listed int
 		want   bool
 	}{
-		"a small object":      {withData("a", map[string]any{"key": "value", "n": int64(1), "list": []any{true, nil}}), false},
-		"a long text":         {withData("a", map[string]any{"key": long}), true},
-		"a long name":         {withData("a", map[string]any{long: ""}), true},
-		"many small values":   {withData("a", []any{make([]any, maxCachedObject/sizePerValue)}), true},
-		"metadata":            {&metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: "a"}}, false},
-		"a long annotation":   {&metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{"a": long}}}, true},
-		"a Pod with a script": {&corev1.Pod{Spec: corev1.PodSpec{Containers: []corev1.Container{{Command: []string{long}}}}}, true},
+		"a small object":      {withData("a", map[string]any{"key": "value", "n": int64(1), "list": []any{true, nil}}), 1, false},
+		"a long text":         {withData("a", map[string]any{"key": long}), 1, true},
+		"a long name":         {withData("a", map[string]any{long: ""}), 1, true},
+		"many small values":   {withData("a", []any{make([]any, maxLarge/sizePerValue)}), 1, true},
+		"metadata":            {&metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: "a"}}, 1, false},
+		"a long annotation":   {&metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{"a": long}}}, 1, true},
+		"a Pod with a script": {&corev1.Pod{Spec: corev1.PodSpec{Containers: []corev1.Container{{Command: []string{long}}}}}, 1, true},
+		"a text of few":       {withData("a", map[string]any{"key": short}), many / 4, false},
+		"a text of many":      {withData("a", map[string]any{"key": short}), many, true},
+		"a small one of many": {withData("a", map[string]any{"key": "value"}), 100 * many, false},
 	} {
-		if got := isLarge(tt.object); got != tt.want {
+		if got := isLarge(tt.object, tt.listed); got != tt.want {
 			t.Errorf("%s: it is large: %t, want %t", name, got, tt.want)
 		}
 	}
@@ -48,6 +53,7 @@ func TestObjectCache_LargeObjects_AreBounded(t *testing.T) {
 	const size = maxLargeFetched / 4
 	c := &objectCache{
 		count: prometheus.NewCounter(prometheus.CounterOpts{Name: "fetches"}), objects: map[types.UID]fetchedObject{},
+		listed: func() int { return 1 },
 		fetch: func(_ context.Context, _ schema.GroupVersionResource, ref target.Ref) (runtime.Object, error) {
 			if ref.Name == "small" {
 				return withData(ref.Name, map[string]any{"key": "value"}), nil

@@ -16,7 +16,11 @@ import (
 	"github.com/threeport/threeport-agent/internal/agent/target"
 )
 
-func notListed(target.Ref) bool { return false }
+// allListed reports whether workloads list all objects, or none.
+type allListed bool
+
+func (a allListed) IsListed(target.Ref) bool { return bool(a) }
+func (allListed) ListedCount() int           { return 1 }
 
 // The API server accepts metadata and containers up to the size of the whole object. Everybody who may create Pods chooses them.
 func TestPodCache_LongLists_TakeLittleMemory(t *testing.T) {
@@ -71,7 +75,7 @@ func TestPodCache_LongLists_TakeLittleMemory(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			do := transform(podKind, notListed, nil)
+			do := transform(podKind, allListed(false), nil)
 			registry := target.NewRegistry()
 			var kept []any
 			before := heapBytes()
@@ -141,7 +145,7 @@ func TestOwners_BeyondLimit_DoNotCount(t *testing.T) {
 	}
 	for name, form := range forms {
 		for _, isListed := range []bool{false, true} {
-			cached, err := transform(form.kind, func(target.Ref) bool { return isListed }, nil)(form.object.DeepCopyObject())
+			cached, err := transform(form.kind, allListed(isListed), nil)(form.object.DeepCopyObject())
 			if err != nil {
 				t.Fatal(err)
 			}

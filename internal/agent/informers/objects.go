@@ -66,9 +66,13 @@ func (s *Informers) WholeObject(ctx context.Context, id target.Identity, cached 
 	return s.fetched.get(ctx, id, cached)
 }
 
-// SourceOf returns where a whole object is read again if it is large; nil for others.
+// SourceOf returns where a whole object is read again if it is large; nil for others, and for one that the cache has whole.
 func (s *Informers) SourceOf(id target.Identity, cached CachedObject, whole runtime.Object) observe.Source {
-	if !isLarge(whole) {
+	switch cached.Object.(type) {
+	case *unstructured.Unstructured, *metav1.PartialObjectMetadata:
+		return nil
+	}
+	if !isLarge(whole, s.fetched.listed()) {
 		return nil
 	}
 	return largeObject{s.fetched, id, cached}
@@ -93,6 +97,7 @@ func (s *Informers) ForgetObject(uid types.UID) { s.fetched.forget(uid) }
 // again when it changes, and not each time it is read. Of large objects, it keeps maxLargeFetched bytes.
 type objectCache struct {
 	fetch     func(context.Context, schema.GroupVersionResource, target.Ref) (runtime.Object, error)
+	listed    func() int // the number of listed objects
 	redaction *redact.Live
 	count     prometheus.Counter
 
@@ -133,8 +138,8 @@ func (c *objectCache) get(ctx context.Context, id target.Identity, cached Cached
 
 // put keeps an object, and drops other large ones if they exceed the limit with it.
 func (c *objectCache) put(uid types.UID, fetched fetchedObject) {
-	if size := sizeOf(fetched.object); size > maxCachedObject {
-		fetched.large = size
+	if isLarge(fetched.object, c.listed()) {
+		fetched.large = sizeOf(fetched.object)
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -20,14 +20,17 @@ import (
 // that name a workload.
 type objectStub struct{ metav1.ObjectMeta }
 
-// lists reports whether a workload lists an object.
-type lists func(target.Ref) bool
+// lists has the objects that workloads list. *target.Registry is one.
+type lists interface {
+	IsListed(target.Ref) bool
+	ListedCount() int
+}
 
 // transform returns a function that removes unused parts of an object before it enters the cache. client-go calls it
 // more than once for some objects.
 //
 // It redacts the objects that the cache keeps whole. It keeps no confidential field of others.
-func transform(gvk schema.GroupVersionKind, listed lists, redaction *redact.Live) cache.TransformFunc {
+func transform(gvk schema.GroupVersionKind, lists lists, redaction *redact.Live) cache.TransformFunc {
 	return func(obj any) (any, error) {
 		switch o := obj.(type) {
 		case *corev1.Event:
@@ -35,19 +38,19 @@ func transform(gvk schema.GroupVersionKind, listed lists, redaction *redact.Live
 		case *corev1.Pod:
 			return newCachedPod(o)
 		case *unstructured.Unstructured:
-			if listed(refOf(gvk.GroupKind(), o)) {
+			if lists.IsListed(refOf(gvk.GroupKind(), o)) {
 				observe.Trim(o, redaction.Current())
-				return unlessLarge(o), nil
+				return unlessLarge(o, lists.ListedCount()), nil
 			}
 			if gvk.GroupKind() == sliceKind {
 				return trimSlice(o), nil
 			}
 			return newStub(o), nil
 		case *metav1.PartialObjectMetadata:
-			if gvk.GroupKind() == secretKind.GroupKind() && listed(refOf(gvk.GroupKind(), o)) {
+			if gvk.GroupKind() == secretKind.GroupKind() && lists.IsListed(refOf(gvk.GroupKind(), o)) {
 				o.SetGroupVersionKind(gvk)
 				observe.Trim(o, redaction.Current())
-				return unlessLarge(o), nil
+				return unlessLarge(o, lists.ListedCount()), nil
 			}
 			return newStub(o), nil
 		default: // a cached Event or Pod, a stub, or a tombstone
@@ -60,8 +63,8 @@ func transform(gvk schema.GroupVersionKind, listed lists, redaction *redact.Live
 func unlessLarge[O interface {
 	runtime.Object
 	metav1.Object
-}](o O) any {
-	if isLarge(o) {
+}](o O, listed int) any {
+	if isLarge(o, listed) {
 		return newStub(o)
 	}
 	return o

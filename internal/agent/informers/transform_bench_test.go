@@ -6,8 +6,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-
-	"github.com/threeport/threeport-agent/internal/agent/target"
 )
 
 // BenchmarkTransform transforms a Deployment with two containers of 20 environment variables, which a workload lists or not.
@@ -16,7 +14,7 @@ func BenchmarkTransform(b *testing.B) {
 	for _, isListed := range []bool{true, false} {
 		b.Run(fmt.Sprintf("listed=%t", isListed), func(b *testing.B) {
 			object := wideDeployment()
-			do := transform(kind, func(target.Ref) bool { return isListed }, nil)
+			do := transform(kind, allListed(isListed), nil)
 			b.ReportAllocs()
 			for b.Loop() {
 				if _, err := do(object); err != nil {

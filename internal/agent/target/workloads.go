@@ -114,6 +114,13 @@ func (r *Registry) IsListed(ref Ref) bool {
 	return r.listed[ref] != nil
 }
 
+// ListedCount returns the number of listed objects.
+func (r *Registry) ListedCount() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.listed)
+}
+
 // ListedObjects returns the listed objects of a kind, without UIDs.
 func (r *Registry) ListedObjects(kind schema.GroupKind) []Identity {
 	r.mu.RLock()
