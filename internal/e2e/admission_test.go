@@ -184,7 +184,7 @@ func policyChecksCreations(target installTarget) {
 			reason: "all groups, which a wildcard in a Role matches",
 			user:   "tenant",
 			spec:   specWith(`{group: "*", version: v1, kind: Secret, name: key, namespace: app-0}`),
-			want:   []string{`the group "*" does not exist`},
+			want:   []string{"workloadResourceInstances[0].group", "should match"},
 		},
 		{reason: "a Role for the name", user: "named", spec: specWith(specSecret)},
 		{
