@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync/atomic"
+	"testing"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -107,4 +108,24 @@ func (e agentBuild) command(w *world.World) world.Command {
 	})
 	enter := []string{"-c", `echo $$ >"$0" && exec "$@"`, filepath.Join(dir, "cgroup.procs"), e.binary}
 	return world.Command{Path: "/bin/sh", Env: e.env, Args: append(enter, e.flags...)}
+}
+
+// newWorldToMeasure returns a world with a cluster of its own. Its agent is built for production and has the shipped GOMEMLIMIT, but no
+// control group: the test measures its memory.
+func newWorldToMeasure(t *testing.T) *faultWorld {
+	t.Helper()
+	build, err := shippedBounds()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if build.binary, err = process.Build(t.Context(), root, "./cmd/agent", t.TempDir()); err != nil {
+		t.Fatal(err)
+	}
+	build.confined = false
+	w := newWorldOn(t, ownCluster(t))
+	w.agent = w.LaunchAgent(build.command(w.World), append(w.protocol.agent,
+		"--kubeconfig="+w.kubeconfig(w.toCluster.Listen), "--threeport-api-server="+w.toAPI.Listen, "--state-dir="+filepath.Join(t.TempDir(), "state"),
+	)...)
+	w.AwaitAgent(w.Ctx, w.agent)
+	return w
 }

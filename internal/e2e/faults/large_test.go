@@ -2,7 +2,6 @@ package faults
 
 import (
 	"fmt"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -20,19 +19,7 @@ const (
 // A workload lists large ConfigMaps, and the control plane does not answer. The agent has the shipped GOMEMLIMIT, and keeps neither the
 // objects nor their bodies in reports.
 func TestObjects_Large_FitMemoryLimit(t *testing.T) {
-	build, err := shippedBounds()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if build.binary, err = process.Build(t.Context(), root, "./cmd/agent", t.TempDir()); err != nil {
-		t.Fatal(err)
-	}
-	build.confined = false // the test measures the memory itself
-	w := newWorldOn(t, ownCluster(t))
-	w.agent = w.LaunchAgent(build.command(w.World), append(w.protocol.agent,
-		"--kubeconfig="+w.kubeconfig(w.toCluster.Listen), "--threeport-api-server="+w.toAPI.Listen, "--state-dir="+filepath.Join(t.TempDir(), "state"),
-	)...)
-	w.AwaitAgent(w.Ctx, w.agent)
+	w := newWorldToMeasure(t)
 	w.toAPI.down()
 	var resources []string
 	for i := range largeObjects {

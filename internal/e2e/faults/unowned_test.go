@@ -2,7 +2,6 @@ package faults
 
 import (
 	"fmt"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -23,19 +22,7 @@ const (
 // Somebody writes Events about Pods that do not exist. The agent has the shipped GOMEMLIMIT, and still reports an Event about a
 // workload afterwards.
 func TestEvents_Unowned_FitMemoryLimit(t *testing.T) {
-	build, err := shippedBounds()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if build.binary, err = process.Build(t.Context(), root, "./cmd/agent", t.TempDir()); err != nil {
-		t.Fatal(err)
-	}
-	build.confined = false // the test measures the memory itself
-	w := newWorldOn(t, ownCluster(t))
-	w.agent = w.LaunchAgent(build.command(w.World), append(w.protocol.agent,
-		"--kubeconfig="+w.kubeconfig(w.toCluster.Listen), "--threeport-api-server="+w.toAPI.Listen, "--state-dir="+filepath.Join(t.TempDir(), "state"),
-	)...)
-	w.AwaitAgent(w.Ctx, w.agent)
+	w := newWorldToMeasure(t)
 	objects := w.deployWeb()
 	w.awaitAgreement()
 
