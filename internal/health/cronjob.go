@@ -53,6 +53,6 @@ func cronJobDue(s *fields, ctx Context, last time.Time, runs bool) Assessment {
 		return Assessment{Verdict: Verdict{Status: Healthy}, Recheck: late}
 	}
 	a := verdict(Unhealthy, "MissedSchedule", s.subject()+" has not run when it was due")
-	a.Since = due
+	a.Since = late
 	return a
 }

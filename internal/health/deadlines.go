@@ -18,19 +18,19 @@ const (
 	convergence = time.Hour
 )
 
-// pending assesses an object that is under way since a time: it is Reconciling within the limit, then it has the status
-// stuck. Without a start there is no limit.
+// pending assesses an object that is under way since a time: it is Reconciling within the limit, and has the status stuck
+// since the end of the limit. Without a start there is no limit.
 func pending(ctx Context, since time.Time, limit time.Duration, stuck Status, reason, message string) Assessment {
 	a := verdict(Reconciling, reason, message)
 	if since.IsZero() {
 		return a
 	}
-	a.Since = since
-	if end := since.Add(limit); ctx.Now.Before(end) {
-		a.Recheck = end
+	end := since.Add(limit)
+	if ctx.Now.Before(end) {
+		a.Since, a.Recheck = since, end
 		return a
 	}
-	a.Status = stuck
+	a.Status, a.Since = stuck, end
 	a.Message += ", for more than " + formatLimit(limit)
 	return a
 }

@@ -72,7 +72,7 @@ func (r rollout) deploying(s *fields, ctx Context, progressing condition) Assess
 	}
 	end := available.since.Add(limit)
 	if !ctx.Now.Before(end) {
-		return r.failing(s, replicasMissing, ", for longer than its deadline of "+formatLimit(limit), available.since)
+		return r.failing(s, replicasMissing, ", for longer than its deadline of "+formatLimit(limit), end)
 	}
 	a.Since, a.Recheck = available.since, end
 	return a

@@ -110,7 +110,7 @@ func podTerminating(pod *corev1.Pod, ctx Context) Assessment {
 		message = "the pod has ended, and is kept by the finalizer " + truncate(strings.Join(pod.Finalizers, ", "), maxName)
 	}
 	a := verdict(Unhealthy, terminatingTooLong, message)
-	a.Since = pod.DeletionTimestamp.Time
+	a.Since = over
 	return a
 }
 
@@ -227,13 +227,14 @@ func podStarting(pod *corev1.Pod, ctx Context) Assessment {
 // withStartupTimeout adds the startup limit to the verdict on a starting pod.
 func withStartupTimeout(v Verdict, since time.Time, ctx Context) Assessment {
 	a := Assessment{Verdict: v, Since: since}
+	end := since.Add(startup)
 	switch {
 	case since.IsZero():
-	case ctx.Now.Before(since.Add(startup)):
-		a.Recheck = since.Add(startup)
+	case ctx.Now.Before(end):
+		a.Recheck = end
 	default:
-		a.Verdict = Verdict{Unhealthy, "StartingTooLong", v.Message + ", which takes longer than " + formatLimit(startup)}
-		a.Phase = Overdue
+		a.Verdict = Verdict{Unhealthy, "StartingTooLong", v.Message + ", for more than " + formatLimit(startup)}
+		a.Phase, a.Since = Overdue, end
 	}
 	return a
 }

@@ -68,8 +68,12 @@ func (v *statusScan) notAttained(since time.Time, reason, fallback, message stri
 	}
 	a := verdict(Unhealthy, camelReason(reason, fallback), message)
 	a.Since = since
-	if until, young := v.young(); young && !reportsFailure(reason) {
-		a.Status, a.Recheck = Reconciling, until
+	if until, young := v.young(); !reportsFailure(reason) {
+		if young {
+			a.Status, a.Recheck = Reconciling, until
+		} else if !since.IsZero() && until.After(since) {
+			a.Since = until
+		}
 	}
 	return a
 }
