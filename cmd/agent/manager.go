@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/threeport/threeport-agent/api/v1alpha1"
@@ -28,9 +29,9 @@ const noAddress = "0"
 // stopMargin is the time for ending the informers, which comes before the flush.
 const stopMargin = 5 * time.Second
 
-// newManager returns the manager. The function isLeading returns an error if this replica may have lost the lease; it is
+// newManager returns the manager, whose cache has the ThreeportWorkloads without their lists. The function isLeading returns an error if this replica may have lost the lease; it is
 // nil without an election.
-func newManager(o *options, config *rest.Config) (mgr ctrl.Manager, isLeading func() error, err error) {
+func newManager(o *options, config *rest.Config, lists *controller.ResourceLists) (mgr ctrl.Manager, isLeading func() error, err error) {
 	scheme := runtime.NewScheme()
 	if err := v1alpha1.AddToScheme(scheme); err != nil {
 		return nil, nil, fmt.Errorf("register the ThreeportWorkload type: %w", err)
@@ -39,10 +40,12 @@ func newManager(o *options, config *rest.Config) (mgr ctrl.Manager, isLeading fu
 		return nil, nil, fmt.Errorf("register the type of Events: %w", err)
 	}
 	options := ctrl.Options{
-		Scheme:                  scheme,
-		Metrics:                 metricsserver.Options{BindAddress: noAddress}, // see addMetrics and addProbes
-		HealthProbeBindAddress:  noAddress,
-		Cache:                   cache.Options{DefaultTransform: cache.TransformStripManagedFields()}, // a third of a ThreeportWorkload
+		Scheme:                 scheme,
+		Metrics:                metricsserver.Options{BindAddress: noAddress}, // see addMetrics and addProbes
+		HealthProbeBindAddress: noAddress,
+		Cache: cache.Options{ByObject: map[client.Object]cache.ByObject{
+			&v1alpha1.ThreeportWorkload{}: {Transform: lists.Transform},
+		}},
 		GracefulShutdownTimeout: new(o.notify.ShutdownTimeout + stopMargin),
 	}
 	if o.leaderElect {

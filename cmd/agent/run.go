@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"runtime/debug"
 
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -48,7 +49,9 @@ func run(ctx context.Context, o *options) (err error) {
 		return fmt.Errorf("find the cluster (--kubeconfig, KUBECONFIG, or the pod's service account): %w", err)
 	}
 	config.UserAgent = "threeport-agent"
-	mgr, isLeading, err := newManager(o, config)
+	lists := controller.NewResourceLists(debug.SetMemoryLimit(-1) / 4) // of GOMEMLIMIT; without it, there is no bound
+	lists.RegisterMetrics(metrics.Registry)
+	mgr, isLeading, err := newManager(o, config, lists)
 	if err != nil {
 		return err
 	}
@@ -66,7 +69,7 @@ func run(ctx context.Context, o *options) (err error) {
 	targets := target.NewRegistry()
 	target.RegisterMetrics(metrics.Registry, targets)
 	reports := outbox.New(o.outbox, state)
-	reconciler := controller.New(mgr.GetClient(), targets, reports, state)
+	reconciler := controller.New(mgr.GetClient(), mgr.GetAPIReader(), lists, targets, reports, state)
 	if err := reconciler.SetupWithManager(mgr); err != nil {
 		return fmt.Errorf("set up the controller: %w", err)
 	}

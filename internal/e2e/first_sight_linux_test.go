@@ -3,6 +3,7 @@ package e2e
 import (
 	"errors"
 	"fmt"
+	"net/http"
 	"os/exec"
 	"regexp"
 	"slices"
@@ -35,6 +36,7 @@ func TestFirstSight(t *testing.T) {
 	w.point("dead agent", func(w *agentWorld) { w.seeDeadAgent(conf) })
 	w.startAgent(flags...)
 	w.point("unknown instance", (*agentWorld).seeUnknownInstance)
+	w.point("removed instance", (*agentWorld).seeRemovedInstance)
 	w.point("unknown resource", (*agentWorld).seeUnknownResource)
 	w.point("shared object", func(w *agentWorld) { w.seeSharedObject(web) })
 	w.point("change of image", func(w *agentWorld) { w.seeChangeOfImage(web) })
@@ -81,6 +83,15 @@ func (w *agentWorld) seeUnknownInstance() {
 	w.ExpectOperation(d, 0, threeport.OperationAdded)
 }
 
+func (w *agentWorld) seeRemovedInstance() {
+	d := w.Deploy("removed", deployment("removed", 1))
+	w.ExpectStatus(d, "Healthy")
+	w.requestByOther(http.MethodDelete, fmt.Sprintf("/v0/workload-instances/%d", d.InstanceID), "")
+	w.Patch(d.Objects[0], `{"metadata":{"annotations":{"changed":"yes"}}}`)
+	w.ExpectCondition(d, v1alpha1.ConditionDelivered, metav1.ConditionFalse, fmt.Sprintf("removed WorkloadInstance %d", d.InstanceID))
+	w.expectPlugin(0, "InstanceRemoved", "status", d.Name)
+}
+
 func (w *agentWorld) seeUnknownResource() {
 	d, err := w.Upstream.Register(w.Ctx, w.Workload("mistyped", v1alpha1.WorkloadTypeInstance, deployment("mistyped", 1)))
 	w.Must(err)
@@ -100,7 +111,7 @@ func (w *agentWorld) seeUnknownResource() {
 		}
 		return nil
 	})
-	if strings.Contains(w.agent.Output(), "report discarded") {
+	if strings.Contains(w.agent.Output(), "are discarded") {
 		w.Errorf("the agent discarded reports:\n%s", w.agent.Output())
 	}
 }

@@ -169,6 +169,8 @@ func (s *workloadStatus) delivered() cell {
 		return cell{fmt.Sprintf("%d rejected", s.Delivery.Rejected), yellow}
 	case s.Delivery.Dropped > 0:
 		return cell{fmt.Sprintf("%d dropped", s.Delivery.Dropped), yellow}
+	case c.Status == metav1.ConditionFalse: // the control plane removed the row
+		return cell{c.Reason, yellow}
 	case c.Status != metav1.ConditionTrue:
 		return cell{string(c.Status), yellow}
 	}

@@ -2,6 +2,7 @@ package controller
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -11,14 +12,21 @@ import (
 	"github.com/threeport/threeport-agent/internal/agent/target"
 )
 
+// reasonTooManyResources is the reason of an excluded workload.
+const reasonTooManyResources = "TooManyResources"
+
 // watchingCondition is true if every listed resource and every base kind is watched. Its message also says where the label of
-// the workload counts, if that needs attention.
+// the workload counts, if that needs attention. An excluded workload has the cause of that.
 func watchingCondition(
-	generation int64, resources []target.ResourceStatus, baseKindErrors []string, labels target.LabelUse,
+	generation int64, exclusion string, resources []target.ResourceStatus, baseKindErrors []string, labels target.LabelUse,
 ) metav1.Condition {
 	c := metav1.Condition{
 		Type: v1alpha1.ConditionWatching, Status: metav1.ConditionTrue, ObservedGeneration: generation,
 		Reason: "Watching", Message: sentence(int64(len(resources)), "resource", "is", "are", "watched"),
+	}
+	if exclusion != "" {
+		c.Status, c.Reason, c.Message = metav1.ConditionFalse, reasonTooManyResources, exclusion
+		return c
 	}
 	var unwatched []string
 	for _, r := range resources {
@@ -57,13 +65,32 @@ const (
 	reasonPending   = "Pending" // for the first answer of the control plane, or during an outage
 )
 
-// deliveredCondition is true if no report is overdue or rejected. The refusal, if any, is the reason of pending reports.
-func deliveredCondition(generation int64, d v1alpha1.DeliveryStatus, refusal target.Refusal) metav1.Condition {
+// removedRow is a row of a workload that the control plane had and removed. The zero value is none.
+type removedRow struct{ reason, message string }
+
+// findRemoved returns the first removed row of an instance or of its resources. Those of resources that are no longer listed do not count.
+func findRemoved(instance target.Instance, resources []target.ResourceStatus, removed []int64) removedRow {
+	const message = "the control plane removed %s %d, so that reports about it are discarded: %s"
+	if slices.Contains(removed, 0) {
+		return removedRow{"InstanceRemoved", fmt.Sprintf(message, instance.Type, instance.ID, "delete the ThreeportWorkload, or name another instance")}
+	}
+	for _, r := range resources {
+		if r.ID != 0 && slices.Contains(removed, r.ID) {
+			return removedRow{"ResourceRemoved", fmt.Sprintf(message, "WorkloadResourceInstance", r.ID, "remove "+r.Ref.String()+" from the list, or change its threeportID")}
+		}
+	}
+	return removedRow{}
+}
+
+// deliveredCondition is true if no report is overdue, rejected or discarded. The refusal, if any, is the reason of pending reports.
+func deliveredCondition(generation int64, d v1alpha1.DeliveryStatus, refusal target.Refusal, removed removedRow) metav1.Condition {
 	c := metav1.Condition{
 		Type: v1alpha1.ConditionDelivered, Status: metav1.ConditionTrue, ObservedGeneration: generation,
 		Reason: reasonDelivered, Message: "all reports are delivered",
 	}
 	switch {
+	case removed.reason != "":
+		c.Status, c.Reason, c.Message = metav1.ConditionFalse, removed.reason, removed.message
 	case d.Pending > 0:
 		c.Status, c.Reason = metav1.ConditionFalse, reasonPending
 		if refusal != "" {

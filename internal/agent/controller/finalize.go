@@ -2,6 +2,7 @@ package controller
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -29,12 +30,11 @@ func (r *Reconciler) finalize(ctx context.Context, wl *v1alpha1.ThreeportWorkloa
 		r.forget(wl.Name)
 		return ctrl.Result{}, nil
 	}
-	if _, tracked := r.targets.Workload(wl.Name); !tracked {
-		// The workload was deleted while no agent ran. Its last reports are still due.
-		r.delivery.Declare(instanceOf(wl))
-		r.targets.Track(workloadOf(wl))
+	tracked, err := r.trackDeleted(ctx, wl)
+	if err != nil {
+		return ctrl.Result{}, err
 	}
-	if waited := r.waited(wl.Name); waited < deletionGrace && !r.lastReportsDelivered(ctx, wl, deletionGrace-waited) {
+	if waited := r.waited(wl.Name); tracked && waited < deletionGrace && !r.lastReportsDelivered(ctx, wl, deletionGrace-waited) {
 		return ctrl.Result{RequeueAfter: min(max(waited/10, minDeletionPoll), maxDeletionPoll, deletionGrace-waited)}, nil
 	}
 	before := wl.DeepCopy()
@@ -48,6 +48,24 @@ func (r *Reconciler) finalize(ctx context.Context, wl *v1alpha1.ThreeportWorkloa
 	}
 	ctrl.LoggerFrom(ctx).Info("Released workload", "instance", instanceOf(wl).String())
 	return ctrl.Result{}, nil
+}
+
+// trackDeleted tracks a workload that was deleted while no agent ran, because its last reports are still due. It returns false for one
+// whose list is not held.
+func (r *Reconciler) trackDeleted(ctx context.Context, wl *v1alpha1.ThreeportWorkload) (bool, error) {
+	if _, tracked := r.targets.Workload(wl.Name); tracked {
+		return true, nil
+	}
+	list, err := r.lists.of(ctx, r.reader, wl)
+	if errors.Is(err, errNewerList) || client.IgnoreNotFound(err) == nil && err != nil {
+		return false, nil
+	}
+	if err != nil || list.excluded {
+		return false, err
+	}
+	r.delivery.Declare(instanceOf(wl))
+	r.targets.Track(workloadOf(wl, list.resources))
+	return true, nil
 }
 
 // waited returns the time since this process first saw the deletion of a workload. The deletion timestamp is not used: the

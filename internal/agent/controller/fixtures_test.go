@@ -3,6 +3,7 @@ package controller
 import (
 	"context"
 	"fmt"
+	"math"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -13,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
@@ -168,6 +170,7 @@ type world struct {
 	targets    *target.Registry
 	reporter   *fakeReporter
 	delivery   *fakeDelivery
+	lists      *ResourceLists
 	clock      time.Time
 	writes     *atomic.Int64 // of statuses: accepted by the API server, or still without an answer
 	failPatch  *atomic.Bool  // fails patches of the main resource
@@ -176,15 +179,20 @@ type world struct {
 func newWorld(t *testing.T) *world {
 	t.Helper()
 	w := &world{
-		T: t, targets: target.NewRegistry(), delivery: &fakeDelivery{}, writes: &atomic.Int64{}, failPatch: &atomic.Bool{},
+		T: t, targets: target.NewRegistry(), delivery: &fakeDelivery{}, lists: NewResourceLists(math.MaxInt64), writes: &atomic.Int64{}, failPatch: &atomic.Bool{},
 		// The clocks of the API server and of the agent may differ.
 		clock: time.Date(2001, 2, 3, 4, 5, 6, 0, time.UTC),
 	}
 	w.reporter = &fakeReporter{targets: w.targets, state: target.Present, health: "Healthy", deletionsObserved: true}
-	w.reconciler = New(w.counting(shared.client), w.targets, w.delivery, w.delivery)
+	w.reconciler = New(w.counting(shared.client), shared.client, w.lists, w.targets, w.delivery, w.delivery)
 	w.reconciler.SetReporter(w.reporter)
 	w.reconciler.now = func() time.Time { return w.clock }
 	return w
+}
+
+// cacheOptions are those of the agent's cache.
+func (w *world) cacheOptions() cache.Options {
+	return cache.Options{ByObject: map[client.Object]cache.ByObject{&v1alpha1.ThreeportWorkload{}: {Transform: w.lists.Transform}}}
 }
 
 // counting counts the status writes through a client.

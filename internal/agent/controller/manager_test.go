@@ -36,11 +36,11 @@ func (w *world) eventually(within time.Duration, expected string, check func() s
 func TestReconciler_InManager(t *testing.T) {
 	w := newWorld(t)
 	mgr, err := ctrl.NewManager(shared.api.Config(), ctrl.Options{
-		Scheme: shared.scheme, Metrics: metricsserver.Options{BindAddress: "0"},
+		Scheme: shared.scheme, Metrics: metricsserver.Options{BindAddress: "0"}, Cache: w.cacheOptions(),
 		Controller: config.Controller{SkipNameValidation: new(true)}, // for -count
 	})
 	w.must(err)
-	w.reconciler = New(cached{w.counting(shared.client), mgr.GetClient()}, w.targets, w.delivery, w.delivery)
+	w.reconciler = New(cached{w.counting(shared.client), mgr.GetClient()}, mgr.GetAPIReader(), w.lists, w.targets, w.delivery, w.delivery)
 	w.reconciler.SetReporter(w.reporter)
 	w.reconciler.now = func() time.Time { return w.clock } // The clock is fixed, so only immediate changes are written.
 	w.reconciler.Changed("too-early")                      // must neither panic nor block

@@ -2,6 +2,7 @@ package controller
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -77,6 +78,8 @@ const (
 // Reconciler reconciles ThreeportWorkloads.
 type Reconciler struct {
 	client   client.Client
+	reader   client.Reader // without the cache
+	lists    *ResourceLists
 	targets  *target.Registry
 	reporter Reporter
 	delivery Delivery
@@ -112,10 +115,11 @@ func (o *onceSucceeded) do(f func() error) error {
 	return err
 }
 
-// New returns a reconciler. Call [Reconciler.SetReporter] before the manager starts.
-func New(c client.Client, targets *target.Registry, delivery Delivery, state State) *Reconciler {
+// New returns a reconciler. The client may read from a cache, the reader does not. Call [Reconciler.SetReporter] before the manager
+// starts.
+func New(c client.Client, reader client.Reader, lists *ResourceLists, targets *target.Registry, delivery Delivery, state State) *Reconciler {
 	return &Reconciler{
-		client: c, targets: targets, delivery: delivery, state: state, now: time.Now,
+		client: c, reader: reader, lists: lists, targets: targets, delivery: delivery, state: state, now: time.Now,
 		events:    eventRecorder{create: func(ctx context.Context, ev *eventsv1.Event) error { return c.Create(ctx, ev) }},
 		workloads: map[string]*workloadState{}, lastReconcile: time.Now(),
 	}
@@ -200,7 +204,17 @@ func (r *Reconciler) reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 			return ctrl.Result{}, fmt.Errorf("add finalizer to ThreeportWorkload %s: %w", wl.Name, err)
 		}
 	}
-	r.declare(ctx, &wl)
+	list, err := r.lists.of(ctx, r.reader, &wl)
+	switch {
+	case errors.Is(err, errNewerList):
+		return ctrl.Result{}, nil
+	case err != nil:
+		return ctrl.Result{}, err
+	case list.excluded:
+		r.exclude(ctx, &wl)
+	default:
+		r.declare(ctx, &wl, list.resources)
+	}
 	if r.isNewRetry(&wl) {
 		r.delivery.RetryRejected(instanceOf(&wl))
 	}
@@ -208,12 +222,12 @@ func (r *Reconciler) reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 }
 
 // declare declares a workload to delivery and to the registry.
-func (r *Reconciler) declare(ctx context.Context, wl *v1alpha1.ThreeportWorkload) {
+func (r *Reconciler) declare(ctx context.Context, wl *v1alpha1.ThreeportWorkload, resources []v1alpha1.WorkloadResourceInstance) {
 	instance := instanceOf(wl)
 	r.delivery.Declare(instance)
 	before, tracked := r.targets.Workload(wl.Name)
 	besideBefore := r.targets.WorkloadsBeside(wl.Name)
-	if !r.targets.Track(workloadOf(wl)) {
+	if !r.targets.Track(workloadOf(wl, resources)) {
 		return
 	}
 	if tracked && before.Instance != instance {
@@ -221,7 +235,24 @@ func (r *Reconciler) declare(ctx context.Context, wl *v1alpha1.ThreeportWorkload
 	}
 	r.wake(besideBefore)
 	r.wake(r.targets.WorkloadsBeside(wl.Name))
-	ctrl.LoggerFrom(ctx).Info("Tracking workload", "instance", instance.String(), "resources", len(wl.Spec.WorkloadResourceInstances))
+	ctrl.LoggerFrom(ctx).Info("Tracking workload", "instance", instance.String(), "resources", len(resources))
+}
+
+// exclude ends the watch of a workload whose list is not held.
+func (r *Reconciler) exclude(ctx context.Context, wl *v1alpha1.ThreeportWorkload) {
+	beside := r.targets.WorkloadsBeside(wl.Name)
+	isFirst := r.targets.Forget(wl.Name)
+	r.mu.Lock()
+	w := r.workload(wl.Name)
+	isFirst = isFirst || !w.excluded
+	w.excluded = true
+	r.mu.Unlock()
+	if !isFirst {
+		return
+	}
+	r.endUnusedInstance(target.Workload{Name: wl.Name, Instance: instanceOf(wl)}, "lists more resources than the agent has memory for")
+	r.wake(beside)
+	ctrl.LoggerFrom(ctx).Info("The workload is not watched", "instance", instanceOf(wl).String(), "cause", r.lists.exclusion(wl.Name))
 }
 
 // forget drops all state of a workload.
@@ -229,6 +260,7 @@ func (r *Reconciler) forget(name string) {
 	before, tracked := r.targets.Workload(name)
 	beside := r.targets.WorkloadsBeside(name)
 	r.targets.Forget(name)
+	r.lists.forget(name)
 	if tracked {
 		r.endUnusedInstance(before, "was deleted")
 		r.wake(beside)
@@ -300,11 +332,11 @@ func instanceOf(wl *v1alpha1.ThreeportWorkload) target.Instance {
 	return target.Instance{Type: target.Type(wl.Spec.WorkloadType), ID: wl.Spec.WorkloadInstanceID}
 }
 
-func workloadOf(wl *v1alpha1.ThreeportWorkload) target.Workload {
+func workloadOf(wl *v1alpha1.ThreeportWorkload, resources []v1alpha1.WorkloadResourceInstance) target.Workload {
 	out := target.Workload{
 		Name: wl.Name, Instance: instanceOf(wl), Declared: wl.CreationTimestamp.Time, LabelNamespaces: wl.LabelNamespaces(),
 	}
-	for _, res := range wl.Spec.WorkloadResourceInstances {
+	for _, res := range resources {
 		out.Resources = append(out.Resources, target.Resource{
 			Ref:     target.Ref{Group: res.Group, Kind: res.Kind, Namespace: res.Namespace, Name: res.Name},
 			Version: res.Version,

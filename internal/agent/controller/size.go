@@ -17,17 +17,15 @@ const (
 	minMessageBytes = 40
 )
 
-// truncateToSize makes a status small enough to be stored together with the spec. In this order it removes reported
+// truncateToSize makes a status small enough to be stored together with the rest of the object. In this order it removes reported
 // versions, times of changes of health, most of the messages, Healthy resources and other resources, each beginning with the last
 // resource.
-func truncateToSize(status *v1alpha1.ThreeportWorkloadStatus, wl *v1alpha1.ThreeportWorkload) {
+func truncateToSize(status *v1alpha1.ThreeportWorkloadStatus, restBytes int) {
 	total := jsonBytes(status)
 	if total <= minStatusBytes {
 		return
 	}
-	rest := *wl
-	rest.Status = v1alpha1.ThreeportWorkloadStatus{}
-	excess := total - max(maxObjectBytes-jsonBytes(&rest), minStatusBytes)
+	excess := total - max(maxObjectBytes-restBytes, minStatusBytes)
 	excess -= removeVersions(status.Resources, excess)
 	excess -= removeTimes(status.Resources, excess)
 	excess -= truncateMessages(status.Resources, excess)

@@ -2,6 +2,7 @@ package controller
 
 import (
 	"fmt"
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -19,7 +20,7 @@ var arbitraryText = strings.Repeat("ü€😀\xff<&\x00\u2028", 20_000)
 // observedStatuses returns a status with the given health for each resource of a workload.
 func observedStatuses(wl *v1alpha1.ThreeportWorkload, health, text string) []target.ResourceStatus {
 	var out []target.ResourceStatus
-	for _, r := range workloadOf(wl).Resources {
+	for _, r := range workloadOf(wl, wl.Spec.WorkloadResourceInstances).Resources {
 		out = append(out, target.ResourceStatus{
 			Resource: r, State: target.Present, Health: health, Reason: text, Message: text, Cause: text,
 			Pods: target.Count{Total: 500, Healthy: 499},
@@ -30,7 +31,7 @@ func observedStatuses(wl *v1alpha1.ThreeportWorkload, health, text string) []tar
 
 func operationsOf(wl *v1alpha1.ThreeportWorkload) map[target.Resource]target.LastOperation {
 	out := map[target.Resource]target.LastOperation{}
-	for _, r := range workloadOf(wl).Resources {
+	for _, r := range workloadOf(wl, wl.Spec.WorkloadResourceInstances).Resources {
 		out[target.Resource{Ref: r.Ref, ID: r.ID}] = target.LastOperation{Modified: true, ResourceVersion: "1234567890"}
 	}
 	return out
@@ -143,7 +144,7 @@ func TestTruncateToSize_KeepsUnhealthyResources(t *testing.T) {
 	}
 	status := v1alpha1.ThreeportWorkloadStatus{Resources: resourceStatuses(statuses, operationsOf(wl), nil)}
 	before := jsonBytes(status)
-	truncateToSize(&status, wl)
+	truncateToSize(&status, jsonBytes(wl))
 	budget := maxObjectBytes - jsonBytes(v1alpha1.ThreeportWorkload{Spec: wl.Spec})
 	if got := jsonBytes(status); before <= budget || got > budget || got < budget/2 {
 		t.Errorf("%d bytes became %d, want at most %d and not much less", before, got, budget)
@@ -159,7 +160,7 @@ func TestTruncateToSize_KeepsUnhealthyResources(t *testing.T) {
 	}
 	small := v1alpha1.ThreeportWorkloadStatus{Resources: resourceStatuses(statuses[:20], operationsOf(wl), nil)}
 	same := small.DeepCopy()
-	truncateToSize(&small, wl)
+	truncateToSize(&small, jsonBytes(wl))
 	if urgencyOf(small, *same) != unchanged {
 		t.Error("a small status was changed")
 	}
@@ -192,7 +193,7 @@ func BenchmarkStatusOf2000Resources(b *testing.B) {
 			Version: "v1", Kind: "ConfigMap", Namespace: "default", Name: named(40, n), ThreeportID: int64(n + 1),
 		})
 	}
-	r := New(nil, target.NewRegistry(), &fakeDelivery{}, &fakeDelivery{})
+	r := New(nil, nil, NewResourceLists(math.MaxInt64), target.NewRegistry(), &fakeDelivery{}, &fakeDelivery{})
 	r.SetReporter(&fakeReporter{health: "Healthy", statuses: observedStatuses(wl, "Healthy", "")})
 	progress := target.DeliveryProgress{Operations: operationsOf(wl)}
 	for b.Loop() {

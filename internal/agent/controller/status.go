@@ -104,15 +104,16 @@ func (r *Reconciler) status(wl *v1alpha1.ThreeportWorkload, progress target.Deli
 	status.Delivery.Retried = retryAnnotation(wl)
 	durable, err := r.state.Durable()
 	for _, c := range []metav1.Condition{
-		watchingCondition(wl.Generation, observed, r.reporter.BaseKindErrors(), r.targets.LabelUse(wl.Name)),
-		deliveredCondition(wl.Generation, status.Delivery, progress.Refusal),
+		watchingCondition(wl.Generation, r.lists.exclusion(wl.Name), observed, r.reporter.BaseKindErrors(), r.targets.LabelUse(wl.Name)),
+		deliveredCondition(wl.Generation, status.Delivery, progress.Refusal, findRemoved(instanceOf(wl), observed, progress.Removed)),
 		durableCondition(wl.Generation, durable, err),
 		healthyCondition(wl.Generation, v),
 	} {
 		meta.SetStatusCondition(&status.Conditions, c)
 	}
 	setShared(&status.Conditions, wl, r.targets.WorkloadNamesOf(instanceOf(wl)), r.targets.SharedResources(wl.Name))
-	truncateToSize(&status, wl)
+	list, _ := r.lists.find(wl)
+	truncateToSize(&status, list.objectBytes)
 	return status
 }
 

@@ -171,6 +171,21 @@ func TestReconcile_Conditions(t *testing.T) {
 			message:  "1 report was rejected",
 		},
 		{
+			reason:   "the control plane removed the instance",
+			state:    target.Present,
+			progress: target.DeliveryProgress{Removed: []int64{0, 5}},
+			watching: "True Watching",
+			delivery: "False InstanceRemoved",
+			message:  "the control plane removed WorkloadInstance ",
+		},
+		{
+			reason:   "the control plane removed a resource that is no longer listed",
+			state:    target.Present,
+			progress: target.DeliveryProgress{Removed: []int64{5}},
+			watching: "True Watching",
+			delivery: "True Delivered",
+		},
+		{
 			reason:   "the label of another namespace does not count",
 			state:    target.Present,
 			labelled: "evil",
@@ -284,7 +299,7 @@ func TestReconcile_RetryAnnotation_SendsRejectedAgain(t *testing.T) {
 
 // The write of a status may have to wait, or fail. The annotation takes effect once meanwhile.
 func TestIsNewRetry_StatusNotWritten_IsTrueOnce(t *testing.T) {
-	r := New(nil, nil, nil, nil)
+	r := New(nil, nil, nil, nil, nil, nil)
 	wl := workload("retry", "a")
 	for i, want := range []struct {
 		annotation, written string

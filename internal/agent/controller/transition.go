@@ -18,11 +18,15 @@ const (
 	statusUnknown   = "Unknown"
 )
 
-// verdict is the reporter's verdict on a workload, its texts short enough to be stored. The zero verdict means that the
+// verdict is the verdict on a workload, its texts short enough to be stored. The zero verdict means that the
 // workload has not been assessed.
 type verdict struct{ status, reason, message string }
 
+// verdict returns the reporter's verdict on a workload; Unknown for an excluded one.
 func (r *Reconciler) verdict(workload string) verdict {
+	if exclusion := r.lists.exclusion(workload); exclusion != "" {
+		return verdict{statusUnknown, reasonTooManyResources, exclusion}
+	}
 	status, reason, message := r.reporter.Health(workload)
 	if status == "" {
 		return verdict{}

@@ -122,6 +122,8 @@ type workloadState struct {
 	retried string
 	// deletedSince is when this process first saw the deletion of the workload; zero before.
 	deletedSince time.Time
+	// excluded is true while the list of the workload is not held.
+	excluded bool
 }
 
 // workload returns the state of a workload; with mu held.

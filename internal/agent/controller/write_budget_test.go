@@ -16,7 +16,7 @@ func TestUrgencyOf(t *testing.T) {
 	current := func() v1alpha1.ThreeportWorkloadStatus {
 		return v1alpha1.ThreeportWorkloadStatus{
 			ObservedGeneration: 2, Health: "Healthy",
-			Conditions: []metav1.Condition{deliveredCondition(2, v1alpha1.DeliveryStatus{Pending: 3}, ""), watchingCondition(2, nil, nil, target.LabelUse{})},
+			Conditions: []metav1.Condition{deliveredCondition(2, v1alpha1.DeliveryStatus{Pending: 3}, "", removedRow{}), watchingCondition(2, "", nil, nil, target.LabelUse{})},
 			Resources: []v1alpha1.ResourceStatus{
 				{Kind: "A", Name: "a", State: v1alpha1.ResourcePresent, LastOperation: "MODIFIED", ReportedResourceVersion: "7"},
 				{Kind: "B", Name: "b", State: v1alpha1.ResourceAbsent},
@@ -56,7 +56,7 @@ func TestUrgencyOf(t *testing.T) {
 			reason: "more reports are pending, with another error",
 			change: func(s *v1alpha1.ThreeportWorkloadStatus) {
 				s.Delivery = v1alpha1.DeliveryStatus{Pending: 9, DelaySeconds: 60, LastError: "refused"}
-				s.Conditions[0] = deliveredCondition(2, s.Delivery, "")
+				s.Conditions[0] = deliveredCondition(2, s.Delivery, "", removedRow{})
 			},
 			want: routine,
 		},
@@ -69,7 +69,7 @@ func TestUrgencyOf(t *testing.T) {
 			reason: "no report is pending any more",
 			change: func(s *v1alpha1.ThreeportWorkloadStatus) {
 				s.Delivery = v1alpha1.DeliveryStatus{}
-				s.Conditions[0] = deliveredCondition(2, s.Delivery, "")
+				s.Conditions[0] = deliveredCondition(2, s.Delivery, "", removedRow{})
 			},
 			want: important,
 		},

@@ -44,14 +44,14 @@ func (w *world) run() {
 	var all sync.WaitGroup
 	w.Cleanup(func() { cancel(); all.Wait() })
 	mgr, err := ctrl.NewManager(shared.api.Config(), ctrl.Options{
-		Scheme: shared.scheme, Metrics: metricsserver.Options{BindAddress: "0"},
+		Scheme: shared.scheme, Metrics: metricsserver.Options{BindAddress: "0"}, Cache: w.cacheOptions(),
 		Controller: config.Controller{SkipNameValidation: new(true)},
 	})
 	w.must(err)
 	clients, err := informers.NewClients(shared.api.Config())
 	w.must(err)
 	box := outbox.New(outbox.DefaultConfig(), nil)
-	w.reconciler = New(cached{w.counting(shared.client), mgr.GetClient()}, w.targets, box, w.delivery)
+	w.reconciler = New(cached{w.counting(shared.client), mgr.GetClient()}, mgr.GetAPIReader(), w.lists, w.targets, box, w.delivery)
 	reports := reporter.New(reporter.DefaultConfig(), clients, w.targets, box, nil,
 		reporter.NewMetrics(prometheus.NewRegistry()), logr.Discard(), w.reconciler.Changed)
 	w.reconciler.SetReporter(reports)

@@ -96,9 +96,10 @@ func (n *Notifier) notFound(item outbox.Item, err error) {
 		refusal, row = target.UnknownResource, fmt.Sprintf("WorkloadResourceInstance %d", missing.Resource)
 	}
 	if missing.Removed {
-		n.outbox.AckRemoved(item, missing)
 		n.metrics.count(item, resultGone)
-		n.logItem("report discarded: the control plane removed "+row, item, err)
+		if n.outbox.AckRemoved(item, missing) {
+			n.warnItem("The control plane removed "+row+". Reports about it are discarded.", item, err)
+		}
 		return
 	}
 	n.metrics.count(item, resultUnknown)

@@ -217,6 +217,7 @@ func (o *Outbox) Progress(id target.Instance) target.DeliveryProgress {
 		Pending: len(a.pending), Since: a.oldest(), Accepted: a.accepted,
 		Rejected: int64(len(a.dead)), Dropped: o.dropped.count(id),
 		Synced: a.sync.done, LastError: a.lastError, Operations: a.operations.list(),
+		Removed: slices.Sorted(maps.Keys(a.removed)),
 	}
 	if refusal, cause := a.refusal(); refusal != "" && !o.breaker.open {
 		p.Refusal, p.LastError = refusal, cause

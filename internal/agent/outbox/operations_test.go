@@ -3,6 +3,7 @@ package outbox
 import (
 	"fmt"
 	"maps"
+	"slices"
 	"testing"
 
 	"github.com/threeport/threeport-agent/internal/agent/observe"
@@ -84,6 +85,36 @@ func TestOutbox_AckRemoved_RemovesTheOperation(t *testing.T) {
 	item := take(t, o)
 	o.AckRemoved(item, o.MissingRow(item))
 	expectOperations(t, o, "the row is gone", nil)
+}
+
+// The progress names the rows that the control plane removed, until it accepts a report about them again.
+func TestOutbox_AckRemoved_ProgressNamesRow(t *testing.T) {
+	o := New(Config{}, nil)
+	o.Declare(shop)
+	status := func(word string) observe.Status { return observe.Status{Workload: shop, Status: word} }
+	removed := func(reports ...observe.Report) (first []bool) {
+		for _, r := range reports {
+			o.Offer(r)
+			item := take(t, o)
+			first = append(first, o.AckRemoved(item, o.MissingRow(item)))
+		}
+		return first
+	}
+	expect := func(when string, want ...int64) {
+		t.Helper()
+		if got := o.Progress(shop).Removed; !slices.Equal(got, want) {
+			t.Errorf("%s, the removed rows are %v, want %v", when, got, want)
+		}
+	}
+	deliver(t, o, operation("x", "1"), status("Healthy"))
+	expect("at first")
+	resource := operation("x", "1").Attribution.Resource.ID
+	if got := removed(operation("x", "2"), operation("x", "3"), status("Down")); !slices.Equal(got, []bool{true, false, true}) {
+		t.Errorf("the first discarded reports are %v, want the first and the last", got)
+	}
+	expect("after the removals", 0, resource)
+	deliver(t, o, operation("x", "4"), status("Healthy"))
+	expect("with new rows")
 }
 
 func TestOutbox_Progress_OperationsOfAnEarlierProcess(t *testing.T) {

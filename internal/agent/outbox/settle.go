@@ -82,8 +82,8 @@ func (o *Outbox) MissingRow(item Item) MissingRow {
 }
 
 // AckRemoved settles an item whose row the control plane removed: see [Outbox.MissingRow]. The report and the receipt are
-// dropped.
-func (o *Outbox) AckRemoved(item Item, row MissingRow) {
+// dropped. It reports whether this is the first report about the row since the control plane removed it.
+func (o *Outbox) AckRemoved(item Item, row MissingRow) (first bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	e := o.takeBack(item)
@@ -91,6 +91,7 @@ func (o *Outbox) AckRemoved(item Item, row MissingRow) {
 		if a.removed == nil {
 			a.removed = map[int64]bool{}
 		}
+		first = !a.removed[row.Resource]
 		a.removed[row.Resource] = true
 	}
 	e.receipt = Receipt{}
@@ -99,6 +100,7 @@ func (o *Outbox) AckRemoved(item Item, row MissingRow) {
 	o.conclude(e, item)
 	o.persistence.deleteReceipt(e.key)
 	o.gc(e)
+	return first
 }
 
 // haveSameRows reports whether two reports are about the same instance and resource.

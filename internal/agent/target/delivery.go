@@ -24,6 +24,9 @@ type DeliveryProgress struct {
 	LastError string
 	// Refusal is why the control plane refuses pending reports of the instance for now; empty if it refuses none.
 	Refusal Refusal
+	// Removed are the rows that the control plane had and removed, so that reports about them are discarded: the IDs of
+	// WorkloadResourceInstances, and 0 for the row of the instance.
+	Removed []int64
 	// Rejections are the latest rejected reports, newest first.
 	Rejections []Rejection
 	// Operations are the latest accepted ones, by listed resource without its version. Those of an earlier process are
@@ -34,7 +37,7 @@ type DeliveryProgress struct {
 // Refusal is a reason why the control plane refuses a report until somebody changes something there. The report is kept.
 type Refusal string
 
-// The refusals.
+// The refusals. A row that the control plane had and removed is none: reports about it are discarded.
 const (
 	// NotAssigned means that the instance is not assigned to this cluster.
 	NotAssigned Refusal = "NotAssigned"

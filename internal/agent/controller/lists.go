@@ -1,0 +1,188 @@
+package controller
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/threeport/threeport-agent/api/v1alpha1"
+)
+
+// The memory of a listed resource in bytes: a constant, and its JSON as often as the agent keeps its names, in the list, the status, the
+// report and the tree.
+const (
+	memoryPerResource = 512
+	copiesOfNames     = 4
+)
+
+// ResourceLists holds the resources that ThreeportWorkloads list. The cache of the manager does not hold them, so that their memory is
+// bounded: a user who may create ThreeportWorkloads may list any number of resources. If all lists exceed the bound, those of the oldest
+// ThreeportWorkloads are held.
+type ResourceLists struct {
+	maxBytes int64
+
+	mu       sync.Mutex
+	byName   map[string]*resourceList // by the name of the ThreeportWorkload
+	bytes    int64                    // of all lists, also of those that are not held
+	excluded int                      // number of lists that are not held
+}
+
+// resourceList is the list of one generation of a ThreeportWorkload.
+type resourceList struct {
+	name       string
+	uid        types.UID
+	generation int64
+	created    time.Time
+	// objectBytes is the size of the ThreeportWorkload without its status, as it is stored.
+	objectBytes int
+	bytes       int64
+	excluded    bool
+	resources   []v1alpha1.WorkloadResourceInstance // nil if excluded, or if it has to be read again
+	read        bool
+}
+
+// NewResourceLists returns lists that take at most about maxBytes of memory.
+func NewResourceLists(maxBytes int64) *ResourceLists {
+	return &ResourceLists{maxBytes: maxBytes, byName: map[string]*resourceList{}}
+}
+
+// RegisterMetrics registers the metrics of lists.
+func (l *ResourceLists) RegisterMetrics(registry prometheus.Registerer) {
+	registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "threeport_agent_excluded_workloads",
+		Help: "ThreeportWorkloads that are not watched, because the resources of all ThreeportWorkloads take too much memory.",
+	}, func() float64 {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		return float64(l.excluded)
+	}))
+}
+
+// Transform is the cache's transform function for ThreeportWorkloads. It takes the list from an object, and removes what the agent does
+// not use. An object without a list and without managed fields may have been transformed before: client-go does it twice. If not, the list
+// is read when it is needed.
+func (l *ResourceLists) Transform(obj any) (any, error) {
+	wl, ok := obj.(*v1alpha1.ThreeportWorkload)
+	if !ok {
+		return obj, nil
+	}
+	if len(wl.Spec.WorkloadResourceInstances) > 0 || wl.ManagedFields != nil {
+		l.put(wl)
+	}
+	wl.Spec.WorkloadResourceInstances = nil
+	wl.ManagedFields, wl.Labels, wl.OwnerReferences = nil, nil, nil
+	maps.DeleteFunc(wl.Annotations, func(key, _ string) bool {
+		return key != v1alpha1.AnnotationNamespaces && key != v1alpha1.AnnotationRetryRejected
+	})
+	return wl, nil
+}
+
+// put stores the list of a ThreeportWorkload.
+func (l *ResourceLists) put(wl *v1alpha1.ThreeportWorkload) {
+	object := *wl
+	object.Status = v1alpha1.ThreeportWorkloadStatus{}
+	list := &resourceList{
+		name: wl.Name, uid: wl.UID, generation: wl.Generation, created: wl.CreationTimestamp.Time, objectBytes: jsonBytes(&object),
+		resources: wl.Spec.WorkloadResourceInstances, read: true,
+	}
+	list.bytes = int64(memoryPerResource*len(list.resources) + copiesOfNames*jsonBytes(list.resources))
+
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if before := l.byName[wl.Name]; before != nil {
+		if before.uid == wl.UID && before.generation > wl.Generation {
+			return
+		}
+		l.bytes -= before.bytes
+	}
+	l.byName[wl.Name] = list
+	l.bytes += list.bytes
+	l.choose()
+}
+
+// forget drops the list of a ThreeportWorkload.
+func (l *ResourceLists) forget(name string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if list := l.byName[name]; list != nil {
+		delete(l.byName, name)
+		l.bytes -= list.bytes
+		l.choose()
+	}
+}
+
+// choose decides which lists are held; with mu held.
+func (l *ResourceLists) choose() {
+	if l.bytes <= l.maxBytes && l.excluded == 0 {
+		return
+	}
+	oldestFirst := slices.SortedFunc(maps.Values(l.byName), func(a, b *resourceList) int {
+		return cmp.Or(a.created.Compare(b.created), strings.Compare(a.name, b.name))
+	})
+	left := l.maxBytes
+	l.excluded = 0
+	for _, list := range oldestFirst {
+		left -= list.bytes
+		if list.excluded = left < 0; list.excluded {
+			list.resources, list.read = nil, false
+			l.excluded++
+		}
+	}
+}
+
+// errNewerList means that the cache is about to have a newer ThreeportWorkload, which will be reconciled.
+var errNewerList = errors.New("the ThreeportWorkload has changed")
+
+// of returns the resources of a ThreeportWorkload, or that they are excluded. It reads the ThreeportWorkload if the list is not held
+// although it may be.
+func (l *ResourceLists) of(ctx context.Context, reader client.Reader, wl *v1alpha1.ThreeportWorkload) (list resourceList, err error) {
+	list, ok := l.find(wl)
+	if ok && list.generation > wl.Generation {
+		return resourceList{}, errNewerList
+	}
+	if ok && list.generation == wl.Generation && (list.read || list.excluded) {
+		return list, nil
+	}
+	var current v1alpha1.ThreeportWorkload
+	if err := reader.Get(ctx, client.ObjectKeyFromObject(wl), &current); err != nil {
+		return resourceList{}, fmt.Errorf("read the resources of ThreeportWorkload %s: %w", wl.Name, err)
+	}
+	if current.UID != wl.UID || current.Generation != wl.Generation {
+		return resourceList{}, errNewerList
+	}
+	l.put(&current)
+	list, _ = l.find(wl)
+	return list, nil
+}
+
+// find returns what is known of the list of a ThreeportWorkload.
+func (l *ResourceLists) find(wl *v1alpha1.ThreeportWorkload) (resourceList, bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	list := l.byName[wl.Name]
+	if list == nil || list.uid != wl.UID {
+		return resourceList{}, false
+	}
+	return *list, true
+}
+
+// exclusion says why the list of a workload is not held; empty if it is.
+func (l *ResourceLists) exclusion(name string) string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if list := l.byName[name]; list == nil || !list.excluded {
+		return ""
+	}
+	return fmt.Sprintf("the resources of this and all older ThreeportWorkloads take more than %d MiB of memory, a quarter of GOMEMLIMIT: "+
+		"raise GOMEMLIMIT and the memory limit of the agent, or delete ThreeportWorkloads", l.maxBytes>>20)
+}
