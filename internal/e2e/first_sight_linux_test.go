@@ -111,7 +111,7 @@ func (w *agentWorld) seeUnknownResource() {
 		}
 		return nil
 	})
-	if strings.Contains(w.agent.Output(), "are discarded") {
+	if strings.Contains(w.agent.Output(), "removed WorkloadResourceInstance") {
 		w.Errorf("the agent discarded reports:\n%s", w.agent.Output())
 	}
 }

@@ -80,10 +80,13 @@ func otherFaults(resources []ResourceVerdict, except int) string {
 	if count == 0 {
 		return ""
 	}
-	switch subject := resources[indexOfWorst(resources, except)].subject(); count {
-	case 1:
+	worst := resources[indexOfWorst(resources, except)]
+	switch subject := worst.subject(); {
+	case count == 1 && worst.Status == Unknown:
+		return subject + " is Unknown"
+	case count == 1:
 		return subject + " is not Healthy"
-	case 2:
+	case count == 2:
 		return subject + " and 1 other are not Healthy"
 	default:
 		return fmt.Sprintf("%s and %d others are not Healthy", subject, count-1)
@@ -220,10 +223,11 @@ type explanation struct {
 	key      groupKey
 	group    *group // nil if there is no cause
 	severity Status // how bad the cause is for the resource; Healthy if it does not count
+	latest   bool   // of the revision that is rolled out
 	others   int    // further causes that are worse than Reconciling
 }
 
-// explain returns the worst cause. Among equals the most frequent one wins, then the one whose text sorts first. A cause
+// explain returns the worst cause. Among equals one of the latest revision wins, then the most frequent one, then the one whose text sorts first. A cause
 // that does not count for the resource's status is returned if there is no other.
 func (f *Dependents) explain(kind schema.GroupKind, self Assessment) explanation {
 	best := explanation{severity: Healthy}
@@ -232,7 +236,9 @@ func (f *Dependents) explain(kind schema.GroupKind, self Assessment) explanation
 		if key.kind != podKind.Kind || key.phase == Terminating && !f.allTerminating(kind) {
 			continue
 		}
-		e := explanation{key: key, group: g, severity: f.severity(kind, self, key)}
+		e := explanation{
+			key: key, group: g, severity: f.severity(kind, self, key), latest: self.Revision != "" && key.via.Last().Name == self.Revision,
+		}
 		if e.severity == Healthy && !worse(self.Status, Reconciling) {
 			continue
 		}
@@ -270,6 +276,8 @@ func (e explanation) before(other explanation) bool {
 		return worse(e.severity, other.severity)
 	case a.Status != b.Status:
 		return worse(a.Status, b.Status)
+	case e.latest != other.latest:
+		return e.latest
 	case len(e.group.uids) != len(other.group.uids):
 		return len(e.group.uids) > len(other.group.uids)
 	}

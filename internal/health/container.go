@@ -158,7 +158,7 @@ func (c containerState) assessWaiting(pod *corev1.Pod, ctx Context) (Assessment,
 }
 
 // image returns the name of the image, bounded for a message.
-func (c containerState) image() string { return truncate(c.Image, maxName) }
+func (c containerState) image() string { return truncateMiddle(c.Image, maxName) }
 
 // endedContainer assesses a container that has failed. The kubelet restarts it unless the policy is Never.
 func (c containerState) endedContainer(pod *corev1.Pod, ctx Context) Assessment {
@@ -208,12 +208,12 @@ func (c containerState) assessRunning(pod *corev1.Pod, ctx Context) (Assessment,
 	if since.IsZero() || !ctx.Now.Before(since.Add(crashRecovery)) {
 		return Assessment{}, false
 	}
-	a := verdict(Unhealthy, "Restarting", c.name()+" crashed repeatedly; it runs again: "+exitDescription(last))
+	a := verdict(Unhealthy, "Restarting", c.name()+" runs again, after it crashed repeatedly: "+exitDescription(last))
 	switch {
 	case last.Reason == oomKilled:
-		a.Verdict = Verdict{Unhealthy, oomKilled, c.name() + " was OOM-killed; it runs again: " + exitDescription(last)}
+		a.Verdict = Verdict{Unhealthy, oomKilled, c.name() + " runs again, after it was OOM-killed: " + exitDescription(last)}
 	case last.ExitCode == 0:
-		a.Message = c.name() + " exited repeatedly but should keep running; it runs again: " + exitDescription(last) +
+		a.Message = c.name() + " runs again, after it exited repeatedly although it should keep running: " + exitDescription(last) +
 			colon(probeWords(pod, ctx, "Liveness", "Startup"))
 	}
 	if podCondition(pod, corev1.PodReady).Status == corev1.ConditionTrue {

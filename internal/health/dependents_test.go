@@ -388,6 +388,33 @@ func TestDependents_AnyOrderOfChanges_SameResult(t *testing.T) {
 	}
 }
 
+// In a rollout of another broken template, the fault of the new Pod is the cause, although more old Pods have another one.
+func TestDependentsCombine_LatestRevisionIsTheCause(t *testing.T) {
+	var f Dependents
+	for i := range 3 {
+		f.Set(podDependent(i, pull))
+	}
+	latest := podDependent(3, pull)
+	latest.Message, latest.Via = "image later cannot be pulled", pathOf("ReplicaSet web-2")
+	f.Set(latest)
+	got := f.Combine(deploymentKind, Assessment{Verdict: Verdict{Down, "ReplicasNotReady", "Deployment web"}, Revision: "web-2"})
+	if !strings.Contains(got.Message, "image later cannot be pulled") || !strings.Contains(got.Message, "ReplicaSet web-2") {
+		t.Errorf("the cause is %q, want that of the new Pod", got.Message)
+	}
+}
+
+func TestTruncateMiddle_KeepsBothEnds(t *testing.T) {
+	for name, want := range map[string]string{
+		"web:1":                             "web:1",
+		"registry.example.com/shop/web:202": "registr…op/web:202",
+		"ääääääääääää":                      "äää…äääää",
+	} {
+		if got := truncateMiddle(name, 20); got != want {
+			t.Errorf("%q became %q of %d bytes, want %q", name, got, len(got), want)
+		}
+	}
+}
+
 func TestDependentsCombine_SinceIsTheEarliest(t *testing.T) {
 	var f Dependents
 	at := func(minute int) time.Time { return time.Date(2026, 1, 1, 10, minute, 59, 0, time.UTC) }

@@ -98,6 +98,9 @@ func (f *Flapping) Damp(v Verdict, now time.Time) (damped Verdict, until time.Ti
 	case worst.Status == v.Status:
 		damped.Reason = v.Reason
 		damped.Message = strings.Join(nonEmpty(v.Message, count), ", ")
+		if v.Status != damped.Status {
+			damped.Message = string(v.Status) + " now" + colon(v.Message) + ", but it works at times: " + count
+		}
 		return damped, f.calmAt()
 	case v.Status == damped.Status:
 		damped.Reason, damped.Message = v.Reason, v.Message

@@ -51,7 +51,7 @@ func TestFlapping_Damp(t *testing.T) {
 
 		{
 			reason: "the current status is the worst: its message is shown", history: four + ", 5m Down",
-			at: "5m30s Down", want: "Unhealthy: as of 5m30s, 5 changes in 10 min", until: "10m",
+			at: "5m30s Down", want: "Unhealthy: Down now: as of 5m30s, but it works at times: 5 changes in 10 min", until: "10m",
 		},
 
 		{
@@ -63,7 +63,7 @@ func TestFlapping_Damp(t *testing.T) {
 		{reason: "quiet since an earlier observation", history: four + ", 9m Healthy", at: "9m Healthy", want: "Healthy: "},
 		{
 			reason: "a change after the calm, with three others in the window", history: four + ", 9m30s Down",
-			at: "9m30s Down", want: "Unhealthy: as of 9m30s, 5 changes in 10 min", until: "14m30s",
+			at: "9m30s Down", want: "Unhealthy: Down now: as of 9m30s, but it works at times: 5 changes in 10 min", until: "14m30s",
 		},
 		{
 			reason: "a change when the others are out of the window", history: four + ", 13m30s Down",

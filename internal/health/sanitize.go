@@ -123,6 +123,19 @@ func truncate(text string, length int) string {
 	return strings.ToValidUTF8(text, "?")
 }
 
+// truncateMiddle shortens a name whose end matters as much as its beginning, such as an image with its tag.
+func truncateMiddle(name string, length int) string {
+	if len(name) <= length {
+		return truncate(name, length)
+	}
+	head := truncate(name, length/2)
+	start := len(name) - (length - len(head))
+	for start < len(name) && !utf8.RuneStart(name[start]) {
+		start++
+	}
+	return head + strings.ToValidUTF8(name[start:], "?")
+}
+
 // colon returns words behind a colon and without a full stop; empty if there are none.
 func colon(words string) string {
 	words = strings.TrimRight(words, ". ")

@@ -183,7 +183,7 @@ func noSuchWorkload(name string, others []unstructured.Unstructured) error {
 	if similar := similarTo(name, names); similar != "" {
 		return usage("there is no ThreeportWorkload %q: did you mean %s?", name, similar)
 	}
-	return usage("there is no ThreeportWorkload %q: `kubectl threeport status` lists those that are", name)
+	return usage("there is no ThreeportWorkload %q: see `kubectl threeport status`", name)
 }
 
 // similarTo returns the names that are similar to one, for an error that suggests them; empty if none is.
@@ -222,7 +222,7 @@ func (c *connection) checkNamespace(ctx context.Context, name string, list []v1a
 	if similar := similarTo(name, namespaceSet(names)); similar != "" {
 		return usage("there is no namespace %q: did you mean %s?", name, similar)
 	}
-	return usage("there is no namespace %q: `kubectl get namespaces` lists those that are", name)
+	return usage("there is no namespace %q: see `kubectl get namespaces`", name)
 }
 
 // workloadsFailure returns the error for a failed list of ThreeportWorkloads.

@@ -59,7 +59,7 @@ const (
 )
 
 func addColorFlag(cmd *cobra.Command, value *string) {
-	cmd.PersistentFlags().StringVar(value, "color", colorAuto, "colours: auto (on a terminal, unless NO_COLOR is set), always or never")
+	cmd.PersistentFlags().StringVar(value, "color", colorAuto, "colors: auto (on a terminal, unless NO_COLOR is set), always or never")
 	complete(cmd, "color", colorAuto, colorAlways, colorNever)
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 	authorizationv1 "k8s.io/api/authorization/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -106,7 +107,7 @@ func (o *rbacOptions) run(ctx context.Context, names []string) error {
 	if err := o.review(ctx, needs); err != nil {
 		return err
 	}
-	if err := o.write(needs, c.notes); err != nil {
+	if err := o.write(needs, slices.Concat(o.missingAccount(ctx), c.notes)); err != nil {
 		return err
 	}
 	slices.Sort(c.incomplete)
@@ -240,6 +241,20 @@ func (o *rbacOptions) review(ctx context.Context, needs []*need) error {
 		}
 	}
 	return nil
+}
+
+// missingAccount returns a note if the ServiceAccount of the agent does not exist.
+func (o *rbacOptions) missingAccount(ctx context.Context) []string {
+	client, err := o.cluster.metadata()
+	if err != nil {
+		return nil
+	}
+	_, err = client.Resource(resource("", "v1", "serviceaccounts")).Namespace(o.agent.namespace).Get(ctx, o.agent.name, metav1.GetOptions{})
+	if !apierrors.IsNotFound(err) {
+		return nil // another error says nothing about it
+	}
+	return []string{fmt.Sprintf("The ServiceAccount %s does not exist. Does the agent run as another one? --agent-namespace and "+
+		"--agent-service-account name it.", o.agent)}
 }
 
 // write prints the roles, and comments about them.

@@ -102,7 +102,7 @@ func TestRBAC_File_PrintsLabelledClusterRole(t *testing.T) {
 
 func TestRBAC_Namespaced_PrintsRolesAndBindings(t *testing.T) {
 	r := call(t, "rbac", "-f", writeRBACFile(t), "--namespaced", "--agent-namespace", "agents", "--agent-service-account", "reader")
-	r.want(t, exitNotHealthy, "# The ServiceAccount agents/reader lacks:", "name: reader")
+	r.want(t, exitNotHealthy, "# The ServiceAccount agents/reader lacks:", "name: reader", "# The ServiceAccount agents/reader does not exist.")
 	roles := printedRoles(t, r.out)
 	if len(roles) != 5 {
 		t.Errorf("rbac printed %d objects, want a Role and a RoleBinding for two namespaces and a ClusterRole: %s", len(roles), r.out)

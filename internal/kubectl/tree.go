@@ -79,6 +79,9 @@ func (o *treeOptions) run(ctx context.Context, name string) error {
 	if err := o.accept.validate(); err != nil {
 		return err
 	}
+	if *o.cluster.flags.Namespace != "" {
+		return usage("leave out -n: ThreeportWorkload %s is cluster-scoped", name)
+	}
 	rules, err := o.rules.load()
 	if err != nil {
 		return err

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
 	"strconv"
 	"strings"
 	"time"
@@ -99,7 +100,11 @@ func (e *Error) Error() string {
 	if e.Message != "" {
 		b.WriteString(": " + e.Message)
 	}
-	if e.Err != nil {
+	var request *url.Error
+	switch {
+	case errors.As(e.Err, &request) && request.Timeout():
+		b.WriteString(": " + request.URL + " did not answer in time")
+	case e.Err != nil:
 		b.WriteString(": " + e.Err.Error())
 	}
 	return b.String()

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/client-go/kubernetes/scheme"
 )
 
 // resolve returns the resource of a kind in the given version if the API server serves that version. Otherwise it returns
@@ -65,7 +66,21 @@ func (c *Clients) discover(ctx context.Context, gvk schema.GroupVersionKind) (ma
 			return found, err
 		}
 	}
-	return mapping{}, fmt.Errorf("kind %s is %w", gvk.GroupKind(), errNotInstalled)
+	return mapping{}, fmt.Errorf("kind %s is %w%s", gvk.GroupKind(), errNotInstalled, groupHint(gvk.GroupKind()))
+}
+
+// groupHint names the group of a built-in kind that was looked for in another one; empty if there is none.
+func groupHint(kind schema.GroupKind) string {
+	var groups []string
+	for known := range scheme.Scheme.AllKnownTypes() {
+		if known.Kind == kind.Kind && known.Group != kind.Group && known.Version == "v1" {
+			groups = append(groups, known.Group)
+		}
+	}
+	if len(groups) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("; the group of %s is %q", kind.Kind, slices.Min(groups))
 }
 
 // discoverIn reads one group and version only, so that failures of others do not matter.

@@ -7,6 +7,19 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
+func TestGroupHint(t *testing.T) {
+	for kind, want := range map[schema.GroupKind]string{
+		{Kind: "Deployment"}:                   `; the group of Deployment is "apps"`,
+		{Group: "app", Kind: "Deployment"}:     `; the group of Deployment is "apps"`,
+		{Group: "extensions", Kind: "Service"}: `; the group of Service is ""`,
+		{Group: "example.com", Kind: "Widget"}: "",
+	} {
+		if got := groupHint(kind); got != want {
+			t.Errorf("the hint for %v is %q, want %q", kind, got, want)
+		}
+	}
+}
+
 // A kind with a path as its version or group would be another kind under a second name.
 func TestClients_Resolve_NoKind(t *testing.T) {
 	for _, gvk := range []schema.GroupVersionKind{
