@@ -111,7 +111,7 @@ func (w *agentWorld) seeUnknownResource() {
 		}
 		return nil
 	})
-	if strings.Contains(w.agent.Output(), "removed WorkloadResourceInstance") {
+	if strings.Contains(w.agent.Output(), fmt.Sprintf("removed WorkloadResourceInstance %d", wrong.Resources[0].ThreeportID)) {
 		w.Errorf("the agent discarded reports:\n%s", w.agent.Output())
 	}
 }

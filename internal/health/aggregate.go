@@ -220,15 +220,17 @@ func (f *Dependents) clearTimeout(kind schema.GroupKind, self Assessment) Assess
 
 // explanation is a group of dependents as the cause of a resource's status.
 type explanation struct {
-	key      groupKey
-	group    *group // nil if there is no cause
-	severity Status // how bad the cause is for the resource; Healthy if it does not count
-	latest   bool   // of the revision that is rolled out
-	others   int    // further causes that are worse than Reconciling
+	key   groupKey
+	group *group // nil if there is no cause
+	// severity is how bad the cause is for the resource; Healthy if it does not count.
+	severity Status
+	// latest is true for a cause in the revision that is rolled out.
+	latest bool
+	others int // further causes that are worse than Reconciling
 }
 
-// explain returns the worst cause. Among equals one of the latest revision wins, then the most frequent one, then the one whose text sorts first. A cause
-// that does not count for the resource's status is returned if there is no other.
+// explain returns the worst cause. Among equals one of the latest revision wins, then the most frequent one. The last criterion is the
+// order of their texts. A cause that does not count for the resource's status is returned if there is no other.
 func (f *Dependents) explain(kind schema.GroupKind, self Assessment) explanation {
 	best := explanation{severity: Healthy}
 	others := map[Verdict]bool{}

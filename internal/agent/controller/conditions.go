@@ -68,7 +68,7 @@ const (
 // removedRow is a row of a workload that the control plane had and removed. The zero value is none.
 type removedRow struct{ reason, message string }
 
-// findRemoved returns the first removed row of an instance or of its resources. Those of resources that are no longer listed do not count.
+// findRemoved returns the first removed row of an instance or of its resources. Only listed resources count.
 func findRemoved(instance target.Instance, resources []target.ResourceStatus, removed []int64) removedRow {
 	const message = "the control plane removed %s %d, so that reports about it are discarded: %s"
 	if slices.Contains(removed, 0) {
@@ -76,7 +76,7 @@ func findRemoved(instance target.Instance, resources []target.ResourceStatus, re
 	}
 	for _, r := range resources {
 		if r.ID != 0 && slices.Contains(removed, r.ID) {
-			return removedRow{"ResourceRemoved", fmt.Sprintf(message, "WorkloadResourceInstance", r.ID, "remove "+r.Ref.String()+" from the list, or change its threeportID")}
+			return removedRow{"ResourceRemoved", fmt.Sprintf(message, "WorkloadResourceInstance", r.ID, "remove "+r.String()+" from the list, or change its threeportID")}
 		}
 	}
 	return removedRow{}

@@ -31,7 +31,10 @@ func (r *Reconciler) finalize(ctx context.Context, wl *v1alpha1.ThreeportWorkloa
 		return ctrl.Result{}, nil
 	}
 	tracked, err := r.trackDeleted(ctx, wl)
-	if err != nil {
+	switch {
+	case errors.Is(err, errNewerList): // it will be reconciled
+		return ctrl.Result{}, nil
+	case err != nil:
 		return ctrl.Result{}, err
 	}
 	if waited := r.waited(wl.Name); tracked && waited < deletionGrace && !r.lastReportsDelivered(ctx, wl, deletionGrace-waited) {
@@ -57,11 +60,8 @@ func (r *Reconciler) trackDeleted(ctx context.Context, wl *v1alpha1.ThreeportWor
 		return true, nil
 	}
 	list, err := r.lists.of(ctx, r.reader, wl)
-	if errors.Is(err, errNewerList) || client.IgnoreNotFound(err) == nil && err != nil {
-		return false, nil
-	}
 	if err != nil || list.excluded {
-		return false, err
+		return false, client.IgnoreNotFound(err)
 	}
 	r.delivery.Declare(instanceOf(wl))
 	r.targets.Track(workloadOf(wl, list.resources))

@@ -18,8 +18,8 @@ import (
 	"github.com/threeport/threeport-agent/api/v1alpha1"
 )
 
-// The memory of a listed resource in bytes: a constant, and its JSON as often as the agent keeps its names, in the list, the status, the
-// report and the tree.
+// The memory of a listed resource in bytes: a constant, and its JSON as often as the agent keeps its names. These are in the list, the
+// status, the report and the tree.
 const (
 	memoryPerResource = 512
 	copiesOfNames     = 4

@@ -49,7 +49,7 @@ func TestReconcile_TooManyResources_YoungestIsExcluded(t *testing.T) {
 	status := w.stored(youngest.Name).Status
 	watching := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionWatching)
 	if watching == nil || watching.Status != metav1.ConditionFalse || watching.Reason != "TooManyResources" || !strings.Contains(watching.Message, "GOMEMLIMIT") {
-		t.Errorf("the condition Watching is %+v, want False TooManyResources with a remedy", watching)
+		t.Errorf("the condition Watching is %+v, want False TooManyResources with a hint", watching)
 	}
 	if status.Health != "Unknown" || status.Reason != "TooManyResources" {
 		t.Errorf("the health is %s %s, want Unknown TooManyResources", status.Health, status.Reason)
