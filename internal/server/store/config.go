@@ -30,6 +30,8 @@ type Config struct {
 	StrictV0 bool
 	// KeepIndexes leaves the indexes of Events as the server has set them by its StrictV0. It is for commands beside a server.
 	KeepIndexes bool
+	// Exclusive is for the server: a file of SQLite is refused while another server has it.
+	Exclusive bool
 
 	// Connections limits the PostgreSQL connections for writing and reading together. It has no effect on SQLite.
 	Connections int

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"os"
 
 	"github.com/jackc/pgx/v5"
 	_ "modernc.org/sqlite" // registers the driver
@@ -26,6 +27,7 @@ type database struct {
 	// addressHasTimeout reports whether the address sets statement_timeout. Then reads have no timeout of their own.
 	addressHasTimeout bool
 	prepared          preparedStatements // SQLite only
+	lockFile          *os.File           // of a server with SQLite
 	// committed is called after each commit of a transaction; it must not block.
 	committed func()
 }
@@ -61,6 +63,9 @@ func (db *database) Close() error {
 	}
 	if db.write != nil {
 		errs = append(errs, db.write.Close())
+	}
+	if db.lockFile != nil {
+		errs = append(errs, db.lockFile.Close())
 	}
 	return errors.Join(errs...)
 }

@@ -110,3 +110,30 @@ func TestOpen_NewFiles_ArePrivate(t *testing.T) {
 		}
 	}
 }
+
+func TestOpen_SecondServerOnFile_IsRefused(t *testing.T) {
+	config := Config{Address: "sqlite:" + filepath.Join(t.TempDir(), "api.db"), Exclusive: true}
+	first, err := Open(t.Context(), config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if second, err := Open(t.Context(), config); err == nil || !strings.Contains(err.Error(), "another server uses it") {
+		t.Errorf("a second server opens the database: %v, %v", second, err)
+	}
+	command, err := Open(t.Context(), Config{Address: config.Address, KeepIndexes: true})
+	if err != nil {
+		t.Fatalf("a command beside the server: %v", err)
+	}
+	for _, s := range []*Store{command, first} {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	next, err := Open(t.Context(), config)
+	if err != nil {
+		t.Fatalf("the next server: %v", err)
+	}
+	if err := next.Close(); err != nil {
+		t.Error(err)
+	}
+}
