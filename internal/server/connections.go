@@ -149,12 +149,16 @@ func (c *connections) authenticate(opened *connection, by sender) {
 	c.bySender[by.name]++
 }
 
-// crowd is 1 for up to few unauthenticated connections, and grows with their number.
-func (c *connections) crowd() int {
+// counts returns the crowd, which is 1 for up to few unauthenticated connections and grows with their number. For an authenticated
+// connection of a person, ofPerson is the number of those of the same person; else 0.
+func (c *connections) counts(opened *connection) (crowd, ofPerson int) {
 	const few = 32
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return max(1, c.unauthenticated.Len()/few)
+	if by := opened.sender; by != nil && by.role != auth.RoleAgent {
+		ofPerson = c.bySender[by.name]
+	}
+	return max(1, c.unauthenticated.Len()/few), ofPerson
 }
 
 // forget stops counting a connection. It may be called more than once.
@@ -204,9 +208,6 @@ func (c *connections) handler(next http.Handler) http.Handler {
 			requestInfoOf(req.Context()).authorized = true
 			if ok {
 				c.authenticate(opened, by)
-				if opened.refused != nil {
-					opened.refused.hasUser.Store(true)
-				}
 			}
 		}
 		next.ServeHTTP(w, req)

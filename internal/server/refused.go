@@ -17,15 +17,15 @@ const (
 	refusedBurst     = maxStreams // of one connection of HTTP/2
 	maxRefusedPause  = time.Second
 
-	// fileCost is the part of such a request that a file of the web UI counts, once a request on the connection had a principal.
+	// fileCost is the part of such a request that a file of the web UI counts on an authenticated connection of a person. The connections of
+	// one sender share the rate.
 	fileCost = 0.1
 )
 
 // refused counts the requests of a connection that have no principal.
 type refused struct {
-	limit   *rate.Limiter // in units of fileCost
-	until   atomic.Int64  // the end of the pause, in nanoseconds since the epoch
-	hasUser atomic.Bool   // a request on the connection had a principal
+	limit *rate.Limiter // in units of fileCost
+	until atomic.Int64  // the end of the pause, in nanoseconds since the epoch
 }
 
 func newRefused() *refused {
@@ -33,19 +33,19 @@ func newRefused() *refused {
 }
 
 // add counts a request. The connection pauses if there were too many. In a crowd of connections without a principal, each has a part of
-// the usual rate.
-func (r *refused) add(now time.Time, isFile bool, crowd int) {
+// the usual rate. The connections of one person share the rate of files.
+func (r *refused) add(now time.Time, isFile bool, crowd, ofPerson int) {
 	cost := int(1 / fileCost)
 	switch {
-	case !r.hasUser.Load():
-		cost = min(cost*crowd, r.limit.Burst())
+	case ofPerson == 0:
+		cost *= crowd
 	case isFile:
-		cost, crowd = 1, 1
+		cost, crowd = ofPerson, 1
 	default:
 		crowd = 1
 	}
-	wait := min(r.limit.ReserveN(now, cost).DelayFrom(now), maxRefusedPause*time.Duration(crowd))
-	r.until.Store(now.Add(wait).UnixNano())
+	wait := r.limit.ReserveN(now, min(cost, r.limit.Burst())).DelayFrom(now)
+	r.until.Store(now.Add(min(wait, maxRefusedPause*time.Duration(crowd))).UnixNano())
 }
 
 // pause is the rest of the pause. It is negative after its end.
@@ -70,6 +70,17 @@ func (c *connection) Read(into []byte) (int, error) {
 	return n, err
 }
 
+// await lets a request of HTTP/1.1 wait for the end of the pause, because one record of TLS may have hundreds of them. They follow each
+// other, so that only one waits. HTTP/2 has maxStreams.
+func (c *connection) await(req *http.Request) {
+	if pause := c.refused.pause(time.Now()); pause > 0 && req.ProtoMajor == 1 {
+		select {
+		case <-time.After(pause):
+		case <-req.Context().Done():
+		}
+	}
+}
+
 // pauseRefused lets the connections of clients pause that send requests without a principal.
 func pauseRefused(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
@@ -78,10 +89,12 @@ func pauseRefused(next http.Handler) http.Handler {
 			next.ServeHTTP(w, req)
 			return
 		}
+		opened.await(req)
 		info := requestInfoOf(req.Context())
 		defer func() { // a handler may panic
 			if !info.authorized {
-				opened.refused.add(time.Now(), strings.HasPrefix(req.URL.Path, "/page/"), opened.of.crowd())
+				crowd, ofPerson := opened.of.counts(opened)
+				opened.refused.add(time.Now(), strings.HasPrefix(req.URL.Path, "/page/"), crowd, ofPerson)
 			}
 		}()
 		next.ServeHTTP(w, req)

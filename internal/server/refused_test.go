@@ -130,6 +130,40 @@ func TestPauseRefused(t *testing.T) {
 	}
 }
 
+// The connections of one person share the rate of files. Those of agents have none: they do not use the web UI.
+func TestConnections_Files_ArePerPerson(t *testing.T) {
+	c := newConnections(100, nil)
+	open := func(by sender) *connection {
+		opened := c.add(&connectionFrom{address: firstAddress})
+		c.authenticate(opened, by)
+		return opened
+	}
+	agent := open(sender{"cluster", auth.RoleAgent})
+	person := open(sender{"viewer", auth.RoleViewer})
+	for range 9 {
+		open(sender{"viewer", auth.RoleViewer})
+	}
+	open(sender{"other", auth.RoleViewer})
+	if _, ofPerson := c.counts(agent); ofPerson != 0 {
+		t.Errorf("an agent has %d connections for files, want none", ofPerson)
+	}
+	crowd, ofPerson := c.counts(person)
+	if crowd != 1 || ofPerson != 10 {
+		t.Fatalf("the crowd is %d, and the person has %d connections; want 1 and 10", crowd, ofPerson)
+	}
+	now, r := time.Unix(1000, 0), newRefused()
+	for range refusedBurst { // a file counts a tenth, for each of ten connections
+		r.add(now, true, crowd, ofPerson)
+	}
+	if got := r.pause(now); got > 0 {
+		t.Errorf("the pause within the burst is %v, want none", got)
+	}
+	r.add(now, true, crowd, ofPerson)
+	if got := r.pause(now); got <= 0 {
+		t.Error("there is no pause after the burst")
+	}
+}
+
 func TestRefused_PauseIsBounded(t *testing.T) {
 	for _, tt := range []struct {
 		crowd, burst int
@@ -141,13 +175,13 @@ func TestRefused_PauseIsBounded(t *testing.T) {
 	} {
 		now, r := time.Unix(1000, 0), newRefused()
 		for range tt.burst {
-			r.add(now, false, tt.crowd)
+			r.add(now, false, tt.crowd, 0)
 		}
 		if got := r.pause(now); got > 0 {
 			t.Errorf("crowd %d: the pause within the burst is %v, want none", tt.crowd, got)
 		}
 		for range 100 {
-			r.add(now, false, tt.crowd)
+			r.add(now, false, tt.crowd, 0)
 		}
 		if got := r.pause(now); got != tt.pause {
 			t.Errorf("crowd %d: the pause is %v, want %v", tt.crowd, got, tt.pause)

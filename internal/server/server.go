@@ -29,6 +29,9 @@ const maxHeader = 16 << 10
 // read the answer, without a credential too.
 const maxStreams = 32
 
+// http2Buffer bounds the bytes of bodies that an HTTP/2 connection holds until a handler reads them. It is the least that net/http permits.
+const http2Buffer = 64 << 10
+
 // Server serves the API on a port. Make one with [New] and call [Server.Run] once.
 type Server struct {
 	config Config
@@ -104,8 +107,11 @@ func newHTTPServer(log *slog.Logger) *http.Server {
 		WriteTimeout:      writeTimeout,
 		IdleTimeout:       idleTimeout,
 		MaxHeaderBytes:    maxHeader,
-		HTTP2:             &http.HTTP2Config{MaxConcurrentStreams: maxStreams},
-		ErrorLog:          slog.NewLogLogger(newLimitedLog(log.Handler()), slog.LevelWarn),
+		HTTP2: &http.HTTP2Config{
+			MaxConcurrentStreams:          maxStreams,
+			MaxReceiveBufferPerConnection: http2Buffer, MaxReceiveBufferPerStream: http2Buffer,
+		},
+		ErrorLog: slog.NewLogLogger(newLimitedLog(log.Handler()), slog.LevelWarn),
 
 		DisableGeneralOptionsHandler: true, // it answers without authentication and without a limit
 	}

@@ -19,6 +19,14 @@ import (
 // Kubernetes has no objects above 3 MiB.
 const maxAnswer = 16 << 20
 
+const (
+	// maxErrorAnswer bounds an answer that is an error, in bytes.
+	maxErrorAnswer = 64 << 10
+	// largeAnswer is the size in bytes above which one answer is read and decoded at a time: those of all concurrent requests could fill the
+	// memory.
+	largeAnswer = 256 << 10
+)
+
 // ErrAnswerTooLarge is in the chain of the error of an answer that was not read to its end.
 var ErrAnswerTooLarge = errors.New("the answer is too large")
 
@@ -27,7 +35,10 @@ var ErrAnswerTooLarge = errors.New("the answer is too large")
 // resty has the base URL, the headers and the middleware that authorizes each request. It neither decodes answers nor
 // retries: its reader leaves copies of a growing buffer in memory, which may hold a Secret's data, and the outbox decides on
 // retries.
-type Client struct{ http *resty.Client }
+type Client struct {
+	http  *resty.Client
+	large chan struct{} // holds a value while an answer above largeAnswer is in memory
+}
 
 // New makes a client from a valid configuration. It reads the certificate and token files, so that a missing one is found
 // at the start. It sends nothing.
@@ -67,7 +78,7 @@ func New(config Config) (*Client, error) {
 		req.SetAuthToken(text)
 		return err
 	})
-	return &Client{http: client}, nil
+	return &Client{http: client, large: make(chan struct{}, 1)}, nil
 }
 
 // Close closes idle connections. Requests under way are not disturbed.
@@ -101,11 +112,15 @@ type request struct {
 type answer struct {
 	status int // 0 if there was no answer
 	header http.Header
-	body   []byte // the caller clears it
+	body   []byte
+	// release is called once the body is decoded. It clears the body: a row may have the manifest of a Secret, which must not stay in
+	// memory.
+	release func()
 }
 
 // exchange makes one request. The error is that of the middleware or the network.
 func (c *Client) exchange(ctx context.Context, q request, body []byte) (out answer, err error) {
+	out.release = func() {}
 	req := c.http.R().SetContext(ctx).SetQueryParams(q.query)
 	if body != nil {
 		req.SetHeader("Content-Type", "application/json").SetBody(body)
@@ -117,7 +132,11 @@ func (c *Client) exchange(ctx context.Context, q request, body []byte) (out answ
 	if raw != nil && raw.RawResponse != nil {
 		out.status, out.header = raw.StatusCode(), raw.Header()
 		if err == nil {
-			out.body, err = readAnswer(raw.RawResponse, cmp.Or(q.maxAnswer, maxAnswer))
+			most := cmp.Or(q.maxAnswer, maxAnswer)
+			if out.status >= http.StatusBadRequest {
+				most = min(most, maxErrorAnswer)
+			}
+			out.body, out.release, err = c.readAnswer(ctx, raw.RawResponse, most)
 		}
 	}
 	if timeout, ok := errors.AsType[net.Error](err); ok && timeout.Timeout() {
@@ -137,7 +156,7 @@ func send[T any](ctx context.Context, c *Client, q request) (Response[T], int, e
 		}
 	}
 	got, err := c.exchange(ctx, q, body)
-	defer clear(got.body)
+	defer got.release()
 	if err != nil && got.status < 400 {
 		return none, got.status, &Error{Op: q.op, StatusCode: got.status, Err: err}
 	}
@@ -168,30 +187,48 @@ func problemOf(got answer) string {
 	return ""
 }
 
-// readAnswer reads the body of an answer, at most a number of bytes, and closes it. The caller clears the bytes once they are
-// decoded: a row may have the manifest of a Secret, which must not stay in memory. For the same reason the buffer is
-// cleared when it is replaced by a larger one.
-func readAnswer(answer *http.Response, most int) ([]byte, error) {
+// readAnswer reads the body of an answer, at most a number of bytes, and closes it. A buffer is cleared when it is replaced by a
+// larger one. The caller releases the body.
+func (c *Client) readAnswer(ctx context.Context, answer *http.Response, most int) (body []byte, release func(), err error) {
 	defer answer.Body.Close() //nolint:errcheck // what matters was read
-	body := make([]byte, 0, min(max(answer.ContentLength+1, 4<<10), int64(most)+1))
-	for {
-		n, err := answer.Body.Read(body[len(body):cap(body)])
+	isLarge := false
+	release = func() {
+		clear(body)
+		if isLarge {
+			<-c.large
+		}
+	}
+	grow := func(size int) error {
+		if size > largeAnswer && !isLarge {
+			select {
+			case c.large <- struct{}{}:
+				isLarge = true
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		}
+		larger := append(make([]byte, 0, size), body...)
+		clear(body)
+		body = larger
+		return nil
+	}
+	err = grow(int(min(max(answer.ContentLength+1, 4<<10), int64(most)+1)))
+	for err == nil {
+		var n int
+		n, err = answer.Body.Read(body[len(body):cap(body)])
 		body = body[:len(body)+n]
 		switch {
 		case errors.Is(err, io.EOF):
-			return body, nil
+			return body, release, nil
 		case err != nil:
-			clear(body)
-			return nil, err
 		case len(body) > most:
-			clear(body)
-			return nil, fmt.Errorf("%w: more than %d bytes", ErrAnswerTooLarge, most)
+			err = fmt.Errorf("%w: more than %d bytes", ErrAnswerTooLarge, most)
 		case len(body) == cap(body):
-			larger := append(make([]byte, 0, min(2*cap(body), most+1)), body...)
-			clear(body)
-			body = larger
+			err = grow(min(2*cap(body), most+1))
 		}
 	}
+	release()
+	return nil, func() {}, err
 }
 
 // malformed is the error of a successful answer that is not the API's. Its text is constant: that of a parser would quote

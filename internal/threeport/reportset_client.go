@@ -44,7 +44,7 @@ const maxCommas = 100
 func ask[T any](ctx context.Context, c *Client, q request, body []byte) (T, error) {
 	var none, out T
 	got, err := c.exchange(ctx, q, body)
-	defer clear(got.body)
+	defer got.release()
 	switch code := got.status; {
 	case err != nil && code < 400:
 		return none, &Error{Op: q.op, StatusCode: code, Err: err}

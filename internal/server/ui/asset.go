@@ -57,7 +57,8 @@ func hashOf(body []byte) string {
 	return hex.EncodeToString(sum[:10])
 }
 
-// serve answers GET and HEAD, with 304 if the browser has the current version.
+// serve answers GET and HEAD, with 304 if the browser has the current version. It ignores a Range: thousands of ranges in one request
+// would make an answer of thousands of parts.
 func (a asset) serve(w http.ResponseWriter, req *http.Request) {
 	header := w.Header()
 	header.Set("Content-Type", a.contentType)
@@ -68,6 +69,7 @@ func (a asset) serve(w http.ResponseWriter, req *http.Request) {
 		body, tag = a.zipped, a.hash+"-gzip"
 	}
 	header.Set("ETag", strconv.Quote(tag))
+	req.Header.Del("Range")
 	http.ServeContent(w, req, a.name, time.Time{}, bytes.NewReader(body))
 }
 

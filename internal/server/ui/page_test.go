@@ -104,6 +104,15 @@ func TestPage_EveryAnswer_HasHeaders(t *testing.T) {
 	}
 }
 
+// A range of a file is answered with the whole file.
+func TestPage_Range_IsIgnored(t *testing.T) {
+	p := newPage(t)
+	got := get(t, p, p.folder()+"/main.js", http.Header{"Range": {"bytes=0-0" + strings.Repeat(",0-0", 3000)}})
+	if got.Code != http.StatusOK || got.Header().Get("Content-Range") != "" || strings.HasPrefix(got.Header().Get("Content-Type"), "multipart/") {
+		t.Errorf("the answer is %d %v, want %d and the whole file", got.Code, got.Header(), http.StatusOK)
+	}
+}
+
 func TestPage_Compression_ETags(t *testing.T) {
 	p := newPage(t)
 	target := p.folder() + "/main.js"
