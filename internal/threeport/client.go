@@ -136,7 +136,7 @@ func (c *Client) exchange(ctx context.Context, q request, body []byte) (out answ
 			if out.status >= http.StatusBadRequest {
 				most = min(most, maxErrorAnswer)
 			}
-			out.body, out.release, err = c.readAnswer(ctx, raw.RawResponse, most)
+			out.body, out.release, err = c.readAnswer(ctx, raw.RawBody(), raw.RawResponse.ContentLength, most)
 		}
 	}
 	if timeout, ok := errors.AsType[net.Error](err); ok && timeout.Timeout() {
@@ -187,10 +187,10 @@ func problemOf(got answer) string {
 	return ""
 }
 
-// readAnswer reads the body of an answer, at most a number of bytes, and closes it. A buffer is cleared when it is replaced by a
-// larger one. The caller releases the body.
-func (c *Client) readAnswer(ctx context.Context, answer *http.Response, most int) (body []byte, release func(), err error) {
-	defer answer.Body.Close() //nolint:errcheck // what matters was read
+// readAnswer reads an answer, at most a number of bytes, and closes it. The length is its Content-Length; -1 if unknown. A buffer is
+// cleared when it is replaced by a larger one. The caller releases the body.
+func (c *Client) readAnswer(ctx context.Context, answer io.ReadCloser, length int64, most int) (body []byte, release func(), err error) {
+	defer answer.Close() //nolint:errcheck // what matters was read
 	isLarge := false
 	release = func() {
 		clear(body)
@@ -212,10 +212,10 @@ func (c *Client) readAnswer(ctx context.Context, answer *http.Response, most int
 		body = larger
 		return nil
 	}
-	err = grow(int(min(max(answer.ContentLength+1, 4<<10), int64(most)+1)))
+	err = grow(int(min(max(length+1, 4<<10), int64(most)+1)))
 	for err == nil {
 		var n int
-		n, err = answer.Body.Read(body[len(body):cap(body)])
+		n, err = answer.Read(body[len(body):cap(body)])
 		body = body[:len(body)+n]
 		switch {
 		case errors.Is(err, io.EOF):

@@ -128,7 +128,7 @@ func TestPipeline_RequestsWithoutCredential_ArePaused(t *testing.T) {
 		answer, err := http.ReadResponse(answers, nil)
 		a.must(err)
 		_, err = io.Copy(io.Discard, answer.Body)
-		a.must(err)
+		a.must(errors.Join(err, answer.Body.Close()))
 	}
 	if took := time.Since(begin); took < 2*time.Second {
 		t.Errorf("%d requests took %v, want at least two seconds", expected, took)

@@ -112,7 +112,7 @@ func (e agentBuild) command(w *world.World) world.Command {
 
 // newWorldToMeasure returns a world with a cluster of its own. Its agent is built for production and has the shipped GOMEMLIMIT, but no
 // control group: the test measures its memory.
-func newWorldToMeasure(t *testing.T) *faultWorld {
+func newWorldToMeasure(t *testing.T, flags ...string) *faultWorld {
 	t.Helper()
 	build, err := shippedBounds()
 	if err != nil {
@@ -123,9 +123,9 @@ func newWorldToMeasure(t *testing.T) *faultWorld {
 	}
 	build.confined = false
 	w := newWorldOn(t, ownCluster(t))
-	w.agent = w.LaunchAgent(build.command(w.World), append(w.protocol.agent,
-		"--kubeconfig="+w.kubeconfig(w.toCluster.Listen), "--threeport-api-server="+w.toAPI.Listen, "--state-dir="+filepath.Join(t.TempDir(), "state"),
-	)...)
+	w.agent = w.LaunchAgent(build.command(w.World), slices.Concat(w.protocol.agent, []string{
+		"--kubeconfig=" + w.kubeconfig(w.toCluster.Listen), "--threeport-api-server=" + w.toAPI.Listen, "--state-dir=" + filepath.Join(t.TempDir(), "state"),
+	}, flags)...)
 	w.AwaitAgent(w.Ctx, w.agent)
 	return w
 }

@@ -1,0 +1,78 @@
+package faults
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"path"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/threeport/threeport-agent/api/v1alpha1"
+	"github.com/threeport/threeport-agent/internal/e2e/process"
+	"github.com/threeport/threeport-agent/internal/e2e/world"
+)
+
+const (
+	hostileText   = 15 << 20  // bytes, in each answer
+	hostileMemory = 230 << 20 // bytes
+)
+
+// A control plane answers each report with a text as long as an answer may be: with the row, or with an error. The agent has the shipped
+// GOMEMLIMIT.
+func TestControlPlane_LongAnswers_FitMemoryLimit(t *testing.T) {
+	for status, answers := range map[int]int64{http.StatusOK: 24, http.StatusBadRequest: 8} { // after some errors, the agent waits
+		t.Run(http.StatusText(status), func(t *testing.T) {
+			row, cause := strings.Repeat("x", hostileText), ""
+			if status != http.StatusOK {
+				row, cause = cause, row
+			}
+			long, err := json.Marshal(map[string]any{
+				"Data": []any{map[string]any{"ID": 1, "RuntimeDefinition": row}}, "Status": map[string]any{"code": status, "error": cause},
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			var answered atomic.Int64
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+				id := path.Base(req.URL.Path)
+				switch {
+				case strings.Contains(req.URL.Path, "report-sets"):
+					w.WriteHeader(http.StatusNotFound)
+				case req.Method == http.MethodGet && req.URL.RawQuery == "" && strings.Trim(id, "0123456789") == "":
+					_, _ = fmt.Fprintf(w, `{"Data":[{"ID":%s}],"Status":{"code":200}}`, id)
+				case req.Method == http.MethodGet:
+					_, _ = fmt.Fprint(w, `{"Data":[],"Status":{"code":200}}`)
+				default:
+					answered.Add(1)
+					w.WriteHeader(status)
+					_, _ = w.Write(long)
+				}
+			}))
+			t.Cleanup(server.Close)
+			w := newWorldToMeasure(t, "--threeport-api-server="+strings.TrimPrefix(server.URL, "http://"))
+			var resources []string
+			for i := range 300 {
+				name := fmt.Sprint("small-", i)
+				w.Create(world.ConfigMap(name))
+				resources = append(resources, fmt.Sprintf("{version: v1, kind: ConfigMap, namespace: %s, name: %s, threeportID: %d}", w.Namespace, name, i+1))
+			}
+			w.Create(fmt.Sprintf("{apiVersion: %s, kind: ThreeportWorkload, metadata: {name: %s}, spec: {workloadType: WorkloadInstance, workloadInstanceId: 1, workloadResourceInstances: [%s]}}",
+				v1alpha1.GroupVersion, w.Namespace, strings.Join(resources, ", ")))
+			w.Eventually("the agent has many long answers", func() error {
+				if got := answered.Load(); got < answers {
+					return fmt.Errorf("it has %d", got)
+				}
+				return nil
+			})
+			peak, err := process.PeakResidentBytes(w.agent.PID())
+			w.Must(err)
+			t.Logf("the agent took up to %d MiB for answers of %d MiB", peak>>20, hostileText>>20)
+			if peak > hostileMemory {
+				t.Errorf("the agent took %d MiB, want at most %d", peak>>20, hostileMemory>>20)
+			}
+		})
+	}
+}
