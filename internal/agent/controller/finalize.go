@@ -61,7 +61,7 @@ func (r *Reconciler) trackDeleted(ctx context.Context, wl *v1alpha1.ThreeportWor
 	}
 	list, err := r.lists.of(ctx, r.reader, wl)
 	if err != nil || list.excluded {
-		return false, client.IgnoreNotFound(err)
+		return false, err
 	}
 	r.delivery.Declare(instanceOf(wl))
 	r.targets.Track(workloadOf(wl, list.resources))

@@ -2,6 +2,7 @@ package controller
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -184,10 +185,17 @@ func newWorld(t *testing.T) *world {
 		clock: time.Date(2001, 2, 3, 4, 5, 6, 0, time.UTC),
 	}
 	w.reporter = &fakeReporter{targets: w.targets, state: target.Present, health: "Healthy", deletionsObserved: true}
-	w.reconciler = New(w.counting(shared.client), shared.client, w.lists, w.targets, w.delivery, w.delivery)
+	w.reconciler = New(w.counting(shared.client), lister{shared.client}, w.lists, w.targets, w.delivery, w.delivery)
 	w.reconciler.SetReporter(w.reporter)
 	w.reconciler.now = func() time.Time { return w.clock }
 	return w
+}
+
+// lister may list objects, and not get one, as the role of the agent permits it.
+type lister struct{ client.Reader }
+
+func (lister) Get(context.Context, client.ObjectKey, client.Object, ...client.GetOption) error {
+	return errors.New("get is forbidden")
 }
 
 // cacheOptions are those of the agent's cache.

@@ -153,14 +153,14 @@ func (l *ResourceLists) of(ctx context.Context, reader client.Reader, wl *v1alph
 	if ok && list.generation == wl.Generation && (list.read || list.excluded) {
 		return list, nil
 	}
-	var current v1alpha1.ThreeportWorkload
-	if err := reader.Get(ctx, client.ObjectKeyFromObject(wl), &current); err != nil {
+	var current v1alpha1.ThreeportWorkloadList // the agent may list ThreeportWorkloads, and not get one
+	if err := reader.List(ctx, &current, client.MatchingFields{"metadata.name": wl.Name}); err != nil {
 		return resourceList{}, fmt.Errorf("read the resources of ThreeportWorkload %s: %w", wl.Name, err)
 	}
-	if current.UID != wl.UID || current.Generation != wl.Generation {
+	if len(current.Items) != 1 || current.Items[0].UID != wl.UID || current.Items[0].Generation != wl.Generation {
 		return resourceList{}, errNewerList
 	}
-	l.put(&current)
+	l.put(&current.Items[0])
 	list, _ = l.find(wl)
 	return list, nil
 }

@@ -29,7 +29,7 @@ func (w *world) transitions() []target.HealthTransition {
 
 // restart replaces the reconciler by a new one, as a new process would.
 func (w *world) restart() {
-	w.reconciler = New(w.counting(shared.client), shared.client, w.lists, w.targets, w.delivery, w.delivery)
+	w.reconciler = New(w.counting(shared.client), lister{shared.client}, w.lists, w.targets, w.delivery, w.delivery)
 	w.reconciler.SetReporter(w.reporter)
 	w.reconciler.now = func() time.Time { return w.clock }
 }
