@@ -45,10 +45,12 @@ type resourceList struct {
 	created    time.Time
 	// objectBytes is the size of the ThreeportWorkload without its status, as it is stored.
 	objectBytes int
-	bytes       int64
-	excluded    bool
-	resources   []v1alpha1.WorkloadResourceInstance // nil if excluded, or if it has to be read again
-	read        bool
+	bytes       int64 // of memory
+	// excluded is true if the list does not fit.
+	excluded bool
+	// read is true if resources has the list. It is false for an excluded list, which has to be read again before it is used.
+	read      bool
+	resources []v1alpha1.WorkloadResourceInstance
 }
 
 // NewResourceLists returns lists that take at most about maxBytes of memory.

@@ -241,13 +241,13 @@ func (r *Reconciler) declare(ctx context.Context, wl *v1alpha1.ThreeportWorkload
 // exclude ends the watch of a workload whose list is not held.
 func (r *Reconciler) exclude(ctx context.Context, wl *v1alpha1.ThreeportWorkload) {
 	beside := r.targets.WorkloadsBeside(wl.Name)
-	isFirst := r.targets.Forget(wl.Name)
+	tracked := r.targets.Forget(wl.Name)
 	r.mu.Lock()
 	w := r.workload(wl.Name)
-	isFirst = isFirst || !w.excluded
+	known := w.excluded && !tracked
 	w.excluded = true
 	r.mu.Unlock()
-	if !isFirst {
+	if known {
 		return
 	}
 	r.endUnusedInstance(target.Workload{Name: wl.Name, Instance: instanceOf(wl)}, "lists more resources than the agent has memory for")

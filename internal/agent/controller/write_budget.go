@@ -122,7 +122,7 @@ type workloadState struct {
 	retried string
 	// deletedSince is when this process first saw the deletion of the workload; zero before.
 	deletedSince time.Time
-	// excluded is true while the list of the workload is not held.
+	// excluded is true once the workload was excluded, and that was reported.
 	excluded bool
 }
 
