@@ -48,8 +48,8 @@ type resourceList struct {
 	bytes       int64 // of memory
 	// excluded is true if the list does not fit.
 	excluded bool
-	// read is true if resources has the list. It is false for an excluded list, which has to be read again before it is used.
-	read      bool
+	// held is true if resources has the list. An excluded list has to be read again before it is used.
+	held      bool
 	resources []v1alpha1.WorkloadResourceInstance
 }
 
@@ -95,7 +95,7 @@ func (l *ResourceLists) put(wl *v1alpha1.ThreeportWorkload) {
 	object.Status = v1alpha1.ThreeportWorkloadStatus{}
 	list := &resourceList{
 		name: wl.Name, uid: wl.UID, generation: wl.Generation, created: wl.CreationTimestamp.Time, objectBytes: jsonBytes(&object),
-		resources: wl.Spec.WorkloadResourceInstances, read: true,
+		resources: wl.Spec.WorkloadResourceInstances, held: true,
 	}
 	list.bytes = int64(memoryPerResource*len(list.resources) + copiesOfNames*jsonBytes(list.resources))
 
@@ -136,7 +136,7 @@ func (l *ResourceLists) choose() {
 	for _, list := range oldestFirst {
 		left -= list.bytes
 		if list.excluded = left < 0; list.excluded {
-			list.resources, list.read = nil, false
+			list.resources, list.held = nil, false
 			l.excluded++
 		}
 	}
@@ -152,7 +152,7 @@ func (l *ResourceLists) of(ctx context.Context, reader client.Reader, wl *v1alph
 	if ok && list.generation > wl.Generation {
 		return resourceList{}, errNewerList
 	}
-	if ok && list.generation == wl.Generation && (list.read || list.excluded) {
+	if ok && list.generation == wl.Generation && (list.held || list.excluded) {
 		return list, nil
 	}
 	var current v1alpha1.ThreeportWorkloadList // the agent may list ThreeportWorkloads, and not get one
