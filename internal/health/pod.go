@@ -221,20 +221,14 @@ func podStarting(pod *corev1.Pod, ctx Context) Assessment {
 		a.Since = since
 		return a
 	}
-	return withStartupTimeout(Verdict{Reconciling, "Starting", startingMessage(pod)}, since, ctx)
+	return startingSince("Starting", startingMessage(pod), since, ctx)
 }
 
-// withStartupTimeout adds the startup limit to the verdict on a starting pod.
-func withStartupTimeout(v Verdict, since time.Time, ctx Context) Assessment {
-	a := Assessment{Verdict: v, Since: since}
-	end := since.Add(startup)
-	switch {
-	case since.IsZero():
-	case ctx.Now.Before(end):
-		a.Recheck = end
-	default:
-		a.Verdict = Verdict{Unhealthy, "StartingTooLong", v.Message + ", for more than " + formatLimit(startup)}
-		a.Phase, a.Since = Overdue, end
+// startingSince assesses a pod that starts since a time, with the startup limit.
+func startingSince(reason, message string, since time.Time, ctx Context) Assessment {
+	a := pending(ctx, since, startup, Unhealthy, reason, message)
+	if a.Status == Unhealthy {
+		a.Reason, a.Phase = "StartingTooLong", Overdue
 	}
 	return a
 }
@@ -338,7 +332,7 @@ func notReady(pod *corev1.Pod, c containerState, ready corev1.PodCondition, ctx 
 			message = c.name() + " has not started yet"
 		}
 		words := probeWords(pod, ctx, "Startup", "Readiness")
-		return withStartupTimeout(Verdict{Reconciling, "Starting", message + colon(words)}, c.State.Running.StartedAt.Time, ctx)
+		return startingSince("Starting", message+colon(words), c.State.Running.StartedAt.Time, ctx)
 	}
 	a := verdict(Unhealthy, "NotReady", c.name()+" runs and is not ready"+colon(probeWords(pod, ctx, "Readiness")))
 	a.Since = ready.LastTransitionTime.Time
@@ -366,7 +360,7 @@ func notReadyByCondition(pod *corev1.Pod, ready corev1.PodCondition, ctx Context
 		a.Since = ready.LastTransitionTime.Time
 		return a
 	}
-	return withStartupTimeout(Verdict{Reconciling, ready.Reason, message}, containers.Time, ctx)
+	return startingSince(ready.Reason, message, containers.Time, ctx)
 }
 
 const nodeNotReady = "NodeNotReady"
