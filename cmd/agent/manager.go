@@ -29,8 +29,8 @@ const noAddress = "0"
 // stopMargin is the time for ending the informers, which comes before the flush.
 const stopMargin = 5 * time.Second
 
-// newManager returns the manager, whose cache has the ThreeportWorkloads without their lists. The function isLeading returns an error if this replica may have lost the lease; it is
-// nil without an election.
+// newManager returns the manager, whose cache has the ThreeportWorkloads without their lists. The function isLeading returns an error
+// if this replica may have lost the lease; it is nil without an election.
 func newManager(o *options, config *rest.Config, lists *controller.ResourceLists) (mgr ctrl.Manager, isLeading func() error, err error) {
 	scheme := runtime.NewScheme()
 	if err := v1alpha1.AddToScheme(scheme); err != nil {

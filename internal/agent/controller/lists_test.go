@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"strings"
@@ -119,7 +120,7 @@ func TestResourceLists_Transform_TakesListAndUnusedMetadata(t *testing.T) {
 	older := whole.DeepCopy()
 	older.Generation = 2
 	lists.put(older)
-	if _, err := lists.of(t.Context(), nil, older); err != errNewerList { //nolint:errorlint // it is not wrapped
+	if _, err := lists.of(t.Context(), nil, older); !errors.Is(err, errNewerList) {
 		t.Errorf("the error for an older generation is %v, want %v", err, errNewerList)
 	}
 }

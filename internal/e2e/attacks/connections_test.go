@@ -78,22 +78,30 @@ func requestWithoutEnd() ([]byte, error) {
 	return sent.Bytes(), err
 }
 
+// dial opens a connection until the end of the test. It fills the records of TLS. An address is one of this machine; nil for any.
+func (a *api) dial(ctx context.Context, from net.IP, protocol string) (net.Conn, error) {
+	to, err := url.Parse(a.url)
+	if err != nil {
+		return nil, err
+	}
+	dialer := tls.Dialer{
+		NetDialer: &net.Dialer{LocalAddr: &net.TCPAddr{IP: from}},
+		Config:    &tls.Config{InsecureSkipVerify: true, NextProtos: []string{protocol}, DynamicRecordSizingDisabled: true},
+	}
+	connection, err := dialer.DialContext(ctx, "tcp", to.Host)
+	if err == nil {
+		a.Cleanup(func() { _ = connection.Close() })
+	}
+	return connection, err
+}
+
 // holdConnection opens a connection from another address of this machine and sends this. It stays open until the end of the test, or
 // until the server closes it.
 func (a *api) holdConnection(ctx context.Context, sent []byte) error {
-	to, err := url.Parse(a.url)
+	connection, err := a.dial(ctx, net.IPv4(127, 0, 0, 2), "h2")
 	if err != nil {
 		return err
 	}
-	dialer := tls.Dialer{
-		NetDialer: &net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 2)}},
-		Config:    &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"h2"}},
-	}
-	connection, err := dialer.DialContext(ctx, "tcp", to.Host)
-	if err != nil {
-		return err
-	}
-	a.Cleanup(func() { _ = connection.Close() })
 	go func() {
 		_, _ = io.Copy(io.Discard, connection)
 		_ = connection.Close()

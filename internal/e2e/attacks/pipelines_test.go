@@ -3,12 +3,9 @@ package attacks
 import (
 	"bufio"
 	"bytes"
-	"crypto/tls"
 	"errors"
 	"io"
-	"net"
 	"net/http"
-	"net/url"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -18,22 +15,6 @@ import (
 	"golang.org/x/net/http2"
 	"golang.org/x/net/http2/hpack"
 )
-
-// dial opens a connection until the end of the test. It fills the records of TLS.
-func (a *api) dial(protocol string) (net.Conn, error) {
-	to, err := url.Parse(a.url)
-	if err != nil {
-		return nil, err
-	}
-	dialer := tls.Dialer{
-		Config: &tls.Config{InsecureSkipVerify: true, NextProtos: []string{protocol}, DynamicRecordSizingDisabled: true},
-	}
-	connection, err := dialer.DialContext(a.Context(), "tcp", to.Host)
-	if err == nil {
-		a.Cleanup(func() { _ = connection.Close() })
-	}
-	return connection, err
-}
 
 // Two viewers open watches over HTTP/2 and send bodies, which no handler reads.
 func TestMemory_BodiesAreNotRead(t *testing.T) {
@@ -57,7 +38,7 @@ func TestMemory_BodiesAreNotRead(t *testing.T) {
 
 // sendBody sends as much of a body as the server permits, and waits until the server has it.
 func (a *api) sendBody(fields []hpack.HeaderField) error {
-	connection, err := a.dial("h2")
+	connection, err := a.dial(a.Context(), nil, "h2")
 	if err != nil {
 		return err
 	}
@@ -118,7 +99,7 @@ func TestPipeline_RequestsWithoutCredential_ArePaused(t *testing.T) {
 	)
 	a := newAPI(t, "sqlite:"+filepath.Join(t.TempDir(), "controlplane.db"))
 	a.start()
-	connection, err := a.dial("http/1.1")
+	connection, err := a.dial(t.Context(), nil, "http/1.1")
 	a.must(err)
 	begin := time.Now()
 	_, err = io.WriteString(connection, strings.Repeat("GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n", sent))

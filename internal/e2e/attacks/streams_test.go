@@ -2,13 +2,11 @@ package attacks
 
 import (
 	"bytes"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
-	"net/url"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -91,16 +89,10 @@ func TestLogin_FormsThatDoNotArrive_DelayNobody(t *testing.T) {
 // announceForm opens a connection until the end of the test, and announces a form. It returns when the server waits for the form, or
 // refuses it.
 func (a *api) announceForm() error {
-	to, err := url.Parse(a.url)
+	connection, err := a.dial(a.Context(), nil, "http/1.1")
 	if err != nil {
 		return err
 	}
-	dialer := tls.Dialer{Config: &tls.Config{InsecureSkipVerify: true}}
-	connection, err := dialer.DialContext(a.Context(), "tcp", to.Host)
-	if err != nil {
-		return err
-	}
-	a.Cleanup(func() { _ = connection.Close() })
 	// The server answers 100 when it begins to read.
 	_, err = io.WriteString(connection, "POST /login HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/x-www-form-urlencoded\r\n"+
 		"Content-Length: 100\r\nExpect: 100-continue\r\n\r\n")
@@ -139,21 +131,16 @@ func isPingAnswer(frame http2.Frame) bool {
 // holdAnswers opens a connection until the end of the test. It returns when the server has sent the last frame that the caller
 // waits for, or has ended the connection because of too many requests.
 func (a *api) holdAnswers(sent []byte, isLast func(http2.Frame) bool) error {
-	to, err := url.Parse(a.url)
-	if err != nil {
-		return err
-	}
-	dialer := tls.Dialer{Config: &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"h2"}}}
 	var connection net.Conn
+	var err error
 	for range 10 { // on a busy machine the server ends a handshake that takes too long
-		if connection, err = dialer.DialContext(a.Context(), "tcp", to.Host); err == nil {
+		if connection, err = a.dial(a.Context(), nil, "h2"); err == nil {
 			break
 		}
 	}
 	if err != nil {
 		return err
 	}
-	a.Cleanup(func() { _ = connection.Close() })
 	written := make(chan struct{})
 	go func() { // the server answers meanwhile
 		defer close(written)
