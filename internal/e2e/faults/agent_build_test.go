@@ -14,8 +14,10 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 
+	"github.com/threeport/threeport-agent/api/v1alpha1"
 	"github.com/threeport/threeport-agent/internal/e2e/cluster/cgroup"
 	"github.com/threeport/threeport-agent/internal/e2e/process"
 	"github.com/threeport/threeport-agent/internal/e2e/world"
@@ -128,4 +130,27 @@ func newWorldToMeasure(t *testing.T, flags ...string) *faultWorld {
 	}, flags)...)
 	w.AwaitAgent(w.Ctx, w.agent)
 	return w
+}
+
+// declareConfigMaps creates ConfigMaps and a ThreeportWorkload that lists them.
+func (w *faultWorld) declareConfigMaps(objects []*unstructured.Unstructured) {
+	w.Helper()
+	var resources []string
+	for i, obj := range objects {
+		w.CreateObject(obj)
+		resources = append(resources, fmt.Sprintf("{version: v1, kind: ConfigMap, namespace: %s, name: %s, threeportID: %d}", w.Namespace, obj.GetName(), i+1))
+	}
+	w.Create(fmt.Sprintf("{apiVersion: %s, kind: ThreeportWorkload, metadata: {name: %s}, spec: {workloadType: WorkloadInstance, workloadInstanceId: 1, workloadResourceInstances: [%s]}}",
+		v1alpha1.GroupVersion, w.Namespace, strings.Join(resources, ", ")))
+}
+
+// expectPeakMemory fails the test if the agent took more bytes of memory at any time.
+func (w *faultWorld) expectPeakMemory(most int64) {
+	w.Helper()
+	peak, err := process.PeakResidentBytes(w.agent.PID())
+	w.Must(err)
+	w.Logf("the agent took up to %d MiB", peak>>20)
+	if peak > most {
+		w.Errorf("the agent took %d MiB, want at most %d", peak>>20, most>>20)
+	}
 }

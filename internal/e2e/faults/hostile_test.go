@@ -10,8 +10,8 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/threeport/threeport-agent/api/v1alpha1"
-	"github.com/threeport/threeport-agent/internal/e2e/process"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
 	"github.com/threeport/threeport-agent/internal/e2e/world"
 )
 
@@ -53,26 +53,18 @@ func TestControlPlane_LongAnswers_FitMemoryLimit(t *testing.T) {
 			}))
 			t.Cleanup(server.Close)
 			w := newWorldToMeasure(t, "--threeport-api-server="+strings.TrimPrefix(server.URL, "http://"))
-			var resources []string
+			var objects []*unstructured.Unstructured
 			for i := range 300 {
-				name := fmt.Sprint("small-", i)
-				w.Create(world.ConfigMap(name))
-				resources = append(resources, fmt.Sprintf("{version: v1, kind: ConfigMap, namespace: %s, name: %s, threeportID: %d}", w.Namespace, name, i+1))
+				objects = append(objects, w.Object(world.ConfigMap(fmt.Sprint("small-", i))))
 			}
-			w.Create(fmt.Sprintf("{apiVersion: %s, kind: ThreeportWorkload, metadata: {name: %s}, spec: {workloadType: WorkloadInstance, workloadInstanceId: 1, workloadResourceInstances: [%s]}}",
-				v1alpha1.GroupVersion, w.Namespace, strings.Join(resources, ", ")))
+			w.declareConfigMaps(objects)
 			w.Eventually("the agent has many long answers", func() error {
 				if got := answered.Load(); got < answers {
 					return fmt.Errorf("it has %d", got)
 				}
 				return nil
 			})
-			peak, err := process.PeakResidentBytes(w.agent.PID())
-			w.Must(err)
-			t.Logf("the agent took up to %d MiB for answers of %d MiB", peak>>20, hostileText>>20)
-			if peak > hostileMemory {
-				t.Errorf("the agent took %d MiB, want at most %d", peak>>20, hostileMemory>>20)
-			}
+			w.expectPeakMemory(hostileMemory)
 		})
 	}
 }

@@ -7,8 +7,6 @@ import (
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-
-	"github.com/threeport/threeport-agent/internal/e2e/process"
 )
 
 const (
@@ -45,10 +43,5 @@ func TestLists_ManyLong_FitMemoryLimit(t *testing.T) {
 	if excluded, err := w.agent.Metric(w.Ctx, "threeport_agent_excluded_workloads"); err != nil || excluded == 0 || excluded == longLists {
 		t.Errorf("%v ThreeportWorkloads are not watched, want some: %v", excluded, err)
 	}
-	peak, err := process.PeakResidentBytes(w.agent.PID())
-	w.Must(err)
-	t.Logf("the agent took up to %d MiB for %d lists of %d resources", peak>>20, longLists, listLength)
-	if peak > listMemory {
-		t.Errorf("the agent took %d MiB, want at most %d", peak>>20, listMemory>>20)
-	}
+	w.expectPeakMemory(listMemory)
 }
