@@ -40,9 +40,11 @@ func (r *Reconciler) finalize(ctx context.Context, wl *v1alpha1.ThreeportWorkloa
 	if waited := r.waited(wl.Name); tracked && waited < deletionGrace && !r.lastReportsDelivered(ctx, wl, deletionGrace-waited) {
 		return ctrl.Result{RequeueAfter: min(max(waited/10, minDeletionPoll), maxDeletionPoll, deletionGrace-waited)}, nil
 	}
-	before := wl.DeepCopy()
-	controllerutil.RemoveFinalizer(wl, v1alpha1.Finalizer)
-	if err := r.client.Patch(ctx, wl, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); client.IgnoreNotFound(err) != nil {
+	err = r.patchFinalizers(ctx, wl, controllerutil.RemoveFinalizer)
+	switch {
+	case errors.Is(err, errNewerList): // also if it no longer exists
+		return ctrl.Result{}, nil
+	case client.IgnoreNotFound(err) != nil:
 		return ctrl.Result{}, fmt.Errorf("remove finalizer of ThreeportWorkload %s: %w", wl.Name, err)
 	}
 	r.forget(wl.Name)
@@ -51,6 +53,23 @@ func (r *Reconciler) finalize(ctx context.Context, wl *v1alpha1.ThreeportWorkloa
 	}
 	ctrl.LoggerFrom(ctx).Info("Released workload", "instance", instanceOf(wl).String())
 	return ctrl.Result{}, nil
+}
+
+// patchFinalizers adds or removes the agent's finalizer. The cache does not hold those of others, so it reads them.
+func (r *Reconciler) patchFinalizers(ctx context.Context, wl *v1alpha1.ThreeportWorkload, change func(o client.Object, finalizer string) bool) error {
+	whole, err := readWhole(ctx, r.reader, wl)
+	if err != nil {
+		return err
+	}
+	before := whole.DeepCopy()
+	if change(whole, v1alpha1.Finalizer) {
+		if err := r.client.Patch(ctx, whole, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
+			return err
+		}
+	}
+	change(wl, v1alpha1.Finalizer)
+	wl.ResourceVersion = whole.ResourceVersion
+	return nil
 }
 
 // trackDeleted tracks a workload that was deleted while no agent ran, because its last reports are still due. It returns false for one

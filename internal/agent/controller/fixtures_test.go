@@ -203,9 +203,16 @@ func (w *world) cacheOptions() cache.Options {
 	return cache.Options{ByObject: map[client.Object]cache.ByObject{&v1alpha1.ThreeportWorkload{}: {Transform: w.lists.Transform}}}
 }
 
-// counting counts the status writes through a client.
+// counting counts the status writes through a client. Its reads are like those from the agent's cache.
 func (w *world) counting(c client.WithWatch) client.Client {
 	return interceptor.NewClient(c, interceptor.Funcs{
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+			if err := c.Get(ctx, key, obj, opts...); err != nil {
+				return err
+			}
+			_, err := w.lists.Transform(obj)
+			return err
+		},
 		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, obj client.Object, p client.Patch, opts ...client.SubResourcePatchOption) error {
 			w.writes.Add(1)
 			err := c.SubResource(sub).Patch(ctx, obj, p, opts...)

@@ -14,6 +14,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/threeport/threeport-agent/api/v1alpha1"
 )
@@ -70,8 +71,12 @@ func (l *ResourceLists) RegisterMetrics(registry prometheus.Registerer) {
 	}))
 }
 
+// maxAnnotation bounds the kept annotations, in bytes. The namespaces of a longer one do not count: a part of it may end in the name of
+// another namespace.
+const maxAnnotation = 8 << 10
+
 // Transform is the cache's transform function for ThreeportWorkloads. It takes the list from an object, and removes what the agent does
-// not use. An object without a list and without managed fields may have been transformed before: client-go does it twice. If not, the list
+// not use: the API server bounds no other part of an object than its whole. An object without a list and without managed fields may have been transformed before: client-go does it twice. If not, the list
 // is read when it is needed.
 func (l *ResourceLists) Transform(obj any) (any, error) {
 	wl, ok := obj.(*v1alpha1.ThreeportWorkload)
@@ -83,8 +88,13 @@ func (l *ResourceLists) Transform(obj any) (any, error) {
 	}
 	wl.Spec.WorkloadResourceInstances = nil
 	wl.ManagedFields, wl.Labels, wl.OwnerReferences = nil, nil, nil
-	maps.DeleteFunc(wl.Annotations, func(key, _ string) bool {
-		return key != v1alpha1.AnnotationNamespaces && key != v1alpha1.AnnotationRetryRejected
+	if controllerutil.ContainsFinalizer(wl, v1alpha1.Finalizer) {
+		wl.Finalizers = []string{v1alpha1.Finalizer}
+	} else {
+		wl.Finalizers = nil
+	}
+	maps.DeleteFunc(wl.Annotations, func(key, value string) bool {
+		return key != v1alpha1.AnnotationNamespaces && key != v1alpha1.AnnotationRetryRejected || len(value) > maxAnnotation
 	})
 	return wl, nil
 }
@@ -155,16 +165,25 @@ func (l *ResourceLists) of(ctx context.Context, reader client.Reader, wl *v1alph
 	if ok && list.generation == wl.Generation && (list.held || list.excluded) {
 		return list, nil
 	}
-	var current v1alpha1.ThreeportWorkloadList // the agent may list ThreeportWorkloads, and not get one
-	if err := reader.List(ctx, &current, client.MatchingFields{"metadata.name": wl.Name}); err != nil {
-		return resourceList{}, fmt.Errorf("read the resources of ThreeportWorkload %s: %w", wl.Name, err)
+	whole, err := readWhole(ctx, reader, wl)
+	if err != nil {
+		return resourceList{}, err
 	}
-	if len(current.Items) != 1 || current.Items[0].UID != wl.UID || current.Items[0].Generation != wl.Generation {
-		return resourceList{}, errNewerList
-	}
-	l.put(&current.Items[0])
+	l.put(whole)
 	list, _ = l.find(wl)
 	return list, nil
+}
+
+// readWhole reads the parts of a ThreeportWorkload that the cache does not hold. The error is errNewerList if it has changed.
+func readWhole(ctx context.Context, reader client.Reader, wl *v1alpha1.ThreeportWorkload) (*v1alpha1.ThreeportWorkload, error) {
+	var current v1alpha1.ThreeportWorkloadList // the agent may list ThreeportWorkloads, and not get one
+	if err := reader.List(ctx, &current, client.MatchingFields{"metadata.name": wl.Name}); err != nil {
+		return nil, fmt.Errorf("read ThreeportWorkload %s: %w", wl.Name, err)
+	}
+	if len(current.Items) != 1 || current.Items[0].UID != wl.UID || current.Items[0].Generation != wl.Generation {
+		return nil, errNewerList
+	}
+	return &current.Items[0], nil
 }
 
 // find returns what is known of the list of a ThreeportWorkload.

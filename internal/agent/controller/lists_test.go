@@ -97,17 +97,17 @@ func TestResourceLists_Transform_TakesListAndUnusedMetadata(t *testing.T) {
 	lists := NewResourceLists(math.MaxInt64)
 	wl := workload("stripped", "a", "b")
 	wl.UID, wl.Generation = "1", 3
-	wl.Annotations = map[string]string{v1alpha1.AnnotationNamespaces: "a", v1alpha1.AnnotationRetryRejected: "1", "kubectl.kubernetes.io/last-applied-configuration": "{}"}
+	wl.Annotations = map[string]string{v1alpha1.AnnotationNamespaces: "a", v1alpha1.AnnotationRetryRejected: strings.Repeat("1", maxAnnotation+1), "kubectl.kubernetes.io/last-applied-configuration": "{}"}
 	wl.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "a"}}
 	wl.Labels = map[string]string{"a": "b"}
-	wl.Finalizers = []string{v1alpha1.Finalizer, "another"}
+	wl.Finalizers = []string{"another", v1alpha1.Finalizer}
 	whole := wl.DeepCopy()
 	obj, err := lists.Transform(wl)
 	if err != nil {
 		t.Fatal(err)
 	}
 	kept := obj.(*v1alpha1.ThreeportWorkload)
-	if len(kept.Spec.WorkloadResourceInstances) > 0 || len(kept.Annotations) != 2 || kept.Labels != nil || len(kept.Finalizers) != 2 || kept.Spec.WorkloadInstanceID == 0 {
+	if len(kept.Spec.WorkloadResourceInstances) > 0 || len(kept.Annotations) != 1 || kept.Labels != nil || len(kept.Finalizers) != 1 || kept.Spec.WorkloadInstanceID == 0 {
 		t.Errorf("the cache has %+v", kept)
 	}
 	if _, err := lists.Transform(kept); err != nil {

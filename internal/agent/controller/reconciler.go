@@ -199,8 +199,12 @@ func (r *Reconciler) reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if !wl.DeletionTimestamp.IsZero() {
 		return r.finalize(ctx, &wl)
 	}
-	if before := wl.DeepCopy(); controllerutil.AddFinalizer(&wl, v1alpha1.Finalizer) {
-		if err := r.client.Patch(ctx, &wl, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
+	if !controllerutil.ContainsFinalizer(&wl, v1alpha1.Finalizer) {
+		err := r.patchFinalizers(ctx, &wl, controllerutil.AddFinalizer)
+		switch {
+		case errors.Is(err, errNewerList):
+			return ctrl.Result{}, nil
+		case err != nil:
 			return ctrl.Result{}, fmt.Errorf("add finalizer to ThreeportWorkload %s: %w", wl.Name, err)
 		}
 	}

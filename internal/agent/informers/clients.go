@@ -66,6 +66,8 @@ type mapping struct {
 // connection is closed within 45 seconds: client-go pings an HTTP/2 connection after 30 seconds of silence, and waits 15
 // seconds for the answer. Secrets use connections of their own, see [secretsTimeout].
 func NewClients(config *rest.Config) (*Clients, error) {
+	config = rest.CopyConfig(config)
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return limitingTransport{next} })
 	httpClient, err := rest.HTTPClientFor(config)
 	if err != nil {
 		return nil, fmt.Errorf("connect to the API server: %w", err)
@@ -126,7 +128,7 @@ func (c *Clients) fetch(ctx context.Context, gvr schema.GroupVersionResource, re
 	if ref.GroupKind() == secretKind.GroupKind() {
 		return c.fetchMetadata(ctx, gvr, ref)
 	}
-	list, err := c.dynamic.Resource(gvr).Namespace(ref.Namespace).List(ctx, named(ref.Name))
+	list, err := c.dynamic.Resource(gvr).Namespace(ref.Namespace).List(withAnswerLimit(ctx, maxObjectBytes), named(ref.Name))
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", ref, err)
 	}
@@ -138,7 +140,7 @@ func (c *Clients) fetch(ctx context.Context, gvr schema.GroupVersionResource, re
 
 // fetchMetadata reads the newest metadata of one object. It returns errNoObject if there is none.
 func (c *Clients) fetchMetadata(ctx context.Context, gvr schema.GroupVersionResource, ref target.Ref) (*metav1.PartialObjectMetadata, error) {
-	list, err := c.metadataOf(gvr).Resource(gvr).Namespace(ref.Namespace).List(ctx, named(ref.Name))
+	list, err := c.metadataOf(gvr).Resource(gvr).Namespace(ref.Namespace).List(withAnswerLimit(ctx, maxMetadataBytes), named(ref.Name))
 	if err != nil {
 		return nil, fmt.Errorf("read metadata of %s: %w", ref, err)
 	}

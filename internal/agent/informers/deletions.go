@@ -78,11 +78,16 @@ func (c *Clients) existing(ctx context.Context, id informerID, objects []target.
 	return out, nil
 }
 
-// eachMetadata visits the metadata of all objects of a resource in a namespace, page by page.
+// eachMetadata visits the metadata of all objects of a resource in a namespace, page by page. The pages become smaller if the objects are
+// large.
 func (c *Clients) eachMetadata(ctx context.Context, gvr schema.GroupVersionResource, namespace string, visit func(*metav1.PartialObjectMetadata)) error {
-	const page = 500
-	for next := (metav1.ListOptions{Limit: page}); ; {
+	ctx = withAnswerLimit(ctx, maxMetadataBytes)
+	for next := (metav1.ListOptions{Limit: 500}); ; {
 		list, err := c.metadataOf(gvr).Resource(gvr).Namespace(namespace).List(ctx, next)
+		if errors.Is(err, errLargeAnswer) && next.Limit > 1 {
+			next.Limit = max(1, next.Limit/8)
+			continue
+		}
 		if err != nil {
 			return fmt.Errorf("read metadata of %s in namespace %q: %w", gvr.GroupResource(), namespace, err)
 		}

@@ -86,7 +86,7 @@ func groupHint(kind schema.GroupKind) string {
 // discoverIn reads one group and version only, so that failures of others do not matter.
 func (c *Clients) discoverIn(ctx context.Context, gv schema.GroupVersion, kind string) (mapping, error) {
 	list := &metav1.APIResourceList{}
-	err := c.typed.Discovery().RESTClient().Get().AbsPath(groupPath(gv.Group), gv.Version).Do(ctx).Into(list)
+	err := c.typed.Discovery().RESTClient().Get().AbsPath(groupPath(gv.Group), gv.Version).Do(withAnswerLimit(ctx, maxDiscoveryBytes)).Into(list)
 	if apierrors.IsNotFound(err) {
 		return mapping{}, errNotInstalled
 	}
@@ -108,7 +108,7 @@ func (c *Clients) versions(ctx context.Context, group string) ([]string, error) 
 		return []string{"v1"}, nil
 	}
 	g := &metav1.APIGroup{}
-	err := c.typed.Discovery().RESTClient().Get().AbsPath(groupPath(group)).Do(ctx).Into(g)
+	err := c.typed.Discovery().RESTClient().Get().AbsPath(groupPath(group)).Do(withAnswerLimit(ctx, maxDiscoveryBytes)).Into(g)
 	if apierrors.IsNotFound(err) {
 		return nil, nil
 	}

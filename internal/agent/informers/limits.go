@@ -10,7 +10,10 @@ import (
 // Limits of the cached parts of an object. The API server bounds only the size of the whole object, 1.5 MiB. An author of Pods may
 // use all of it for any of these parts.
 const (
-	maxOwners     = 16 // besides the controller
+	maxOwners     = 8       // besides the controller
+	maxOwnerBytes = 2 << 10 // of the texts of these owners together
+	maxKind       = 63      // in bytes; the limit of custom resources
+	maxUID        = 64      // in bytes; the API server's have 36
 	maxFinalizers = 16
 	maxContainers = 64 // of each type; the control plane shows as many
 	maxVolumes    = 64
@@ -22,16 +25,22 @@ const (
 // limitOwners returns the controller and the first maxOwners other owners. It omits references that no object can have.
 func limitOwners(refs []metav1.OwnerReference) []metav1.OwnerReference {
 	var out []metav1.OwnerReference
-	controllers, others := 0, 0
+	controllers, others, bytes := 0, 0, 0
 	for _, ref := range refs {
-		number, limit := &others, maxOwners
-		if ref.Controller != nil && *ref.Controller {
-			number, limit = &controllers, 1 // the limit of the API server
+		size := len(ref.APIVersion) + len(ref.Kind) + len(ref.Name) + len(ref.UID)
+		switch {
+		case max(len(ref.APIVersion), len(ref.Name)) > maxIdentity, len(ref.Kind) > maxKind, len(ref.UID) > maxUID:
+			continue
+		case ref.Controller != nil && *ref.Controller:
+			if controllers++; controllers > 1 { // the limit of the API server
+				continue
+			}
+		case others == maxOwners, bytes+size > maxOwnerBytes:
+			continue
+		default:
+			others, bytes = others+1, bytes+size
 		}
-		if *number < limit && max(len(ref.APIVersion), len(ref.Kind), len(ref.Name), len(ref.UID)) <= maxIdentity {
-			*number++
-			out = append(out, ref)
-		}
+		out = append(out, ref)
 	}
 	return slices.Clip(out)
 }

@@ -106,6 +106,39 @@ func TestPodCache_LongLists_TakeLittleMemory(t *testing.T) {
 	}
 }
 
+// Everybody who may create objects chooses their owners. The registry has all of them in its indexes.
+func TestOwners_LongReferences_TakeLittleMemory(t *testing.T) {
+	const n, limit = 200, 10 << 10 // bytes per object
+	long := strings.Repeat("x", maxIdentity-10)
+	registry := target.NewRegistry()
+	before := heapBytes()
+	for i := range n {
+		o := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: "app", Name: fmt.Sprint("web-", i), UID: types.UID(fmt.Sprint("u", i))}}
+		for j := range 16 {
+			unique := fmt.Sprintf("%d-%d", i, j)
+			o.OwnerReferences = append(o.OwnerReferences, metav1.OwnerReference{
+				APIVersion: "g" + unique + "." + long + "/v1", Kind: ("K" + unique + long)[:maxKind], Name: "n" + unique + long, UID: types.UID(("u" + unique + long)[:maxUID]),
+			})
+			if j%2 == 0 { // as long as they can be
+				o.OwnerReferences[j].Kind, o.OwnerReferences[j].UID = "K"+unique+long, types.UID("u"+unique+long)
+			}
+		}
+		cached, err := transform(schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "ReplicaSet"}, allListed(false), nil)(o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		registry.Upsert(objectOf(schema.GroupKind{Group: "apps", Kind: "ReplicaSet"}, accessor(t, cached)))
+	}
+	each := (heapBytes() - before) / n
+	t.Logf("%d bytes per object", each)
+	if each > limit {
+		t.Errorf("an object takes %d bytes, want at most %d", each, limit)
+	}
+	if owners := len(registry.AllUnresolvedOwners()); owners > n*maxOwners {
+		t.Errorf("%d owners need a look-up, want at most %d of each object", owners, maxOwners)
+	}
+}
+
 func otherOwner(i int) metav1.OwnerReference {
 	return metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: "b", UID: types.UID(fmt.Sprintf("0a1b2c3d-4e5f-6a7b-8c9d-%012d", i))}
 }

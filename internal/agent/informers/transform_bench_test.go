@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
@@ -54,4 +56,42 @@ func wideDeployment() *unstructured.Unstructured {
 		},
 		"status": map[string]any{"replicas": int64(3), "conditions": []any{map[string]any{"type": "Available", "status": "True"}}},
 	}}
+}
+
+// BenchmarkCachedPod encodes a watched Pod for the cache, and decodes it as an assessment does.
+func BenchmarkCachedPod(b *testing.B) {
+	do := transform(podKind, allListed(false), nil)
+	b.ReportAllocs()
+	for b.Loop() {
+		cached, err := do(runningPod())
+		if err != nil {
+			b.Fatal(err)
+		}
+		if cached.(*cachedPod).pod().Status.Phase != corev1.PodRunning {
+			b.Fatal("the phase is lost")
+		}
+	}
+}
+
+func runningPod() *corev1.Pod {
+	yes, started := true, metav1.Unix(1_700_000_000, 0)
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: "app", Name: "web-5d9c7b-x2x4z", UID: "0a2b2f9e-93c4-4a5e-8a2a-3c7d53f0d001", ResourceVersion: "4711",
+			Labels:          map[string]string{"app": "web", "pod-template-hash": "5d9c7b"},
+			OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "web-5d9c7b", UID: "u", Controller: &yes}},
+		},
+		Spec: corev1.PodSpec{NodeName: "node-1", RestartPolicy: corev1.RestartPolicyAlways},
+		Status: corev1.PodStatus{
+			Phase: corev1.PodRunning, StartTime: &started,
+			ContainerStatuses: []corev1.ContainerStatus{{
+				Name: "app", Image: "example.com/app:1", Ready: true, Started: &yes,
+				State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: started}},
+			}},
+		},
+	}
+	for _, kind := range []corev1.PodConditionType{corev1.PodScheduled, corev1.PodInitialized, corev1.ContainersReady, corev1.PodReady} {
+		pod.Status.Conditions = append(pod.Status.Conditions, corev1.PodCondition{Type: kind, Status: corev1.ConditionTrue, LastTransitionTime: started})
+	}
+	return pod
 }
