@@ -1,4 +1,4 @@
-# `make` or `make help` lists the targets. GO, KUBECTL, DOCKER, TARGET, IMG, CONFIG and VERSION may be set. ARGS are flags
+# `make` or `make help` lists the targets. GO, KUBECTL, DOCKER, TARGET, IMG, CONFIG, VERSION and BASE may be set. ARGS are flags
 # for the program that a target runs, as in `make cluster ARGS='--nodes 5'`. NODE=real gives `make cluster` and `make demo`
 # a node that runs containers (Linux, root; `make node-packages`).
 
@@ -20,6 +20,7 @@ CONTROLLER_GEN = $(TOOL) controller-gen
 VALE           = $(TOOL) vale
 SBOM           = CGO_ENABLED=0 GOPROXY=off $(TOOL) cyclonedx-gomod app -json -licenses -noserial
 GOVULNCHECK    = $(TOOL) govulncheck
+BENCHSTAT      = $(TOOL) benchstat
 
 # Packages do not contain the folder of the checkout. A clean checkout in another folder uses the same build and lint caches.
 export GOFLAGS += -trimpath
@@ -101,6 +102,11 @@ measure: ## Measure the agent on a local control plane; see docs/measurements.md
 bench: ## Measure the agent at several sizes of a cluster, beside bare informers and posts; ARGS='--sizes 500:0'
 	@$(call hack,bench)
 	@exec bin/bench $(ARGS)
+
+.PHONY: bench-compare
+bench-compare: BASE ?= origin/main
+bench-compare: ## Compare the benchmarks of hot functions with those of BASE, by default origin/main; never fails for a difference
+	@hack/bench-compare.sh $(BASE) $(BENCHSTAT)
 
 .PHONY: record-fixtures
 record-fixtures: ## Record the objects of workloads on a real node into internal/health/testdata/recorded/
