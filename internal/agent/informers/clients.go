@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"sync"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
@@ -41,6 +42,10 @@ const (
 	lookupQPS   = 50
 	lookupBurst = 100
 )
+
+// readTimeout is how long the read of one object may take. A conversion webhook or an aggregated API that does not answer would
+// occupy the workers for a minute.
+const readTimeout = 10 * time.Second
 
 // Clients are the clients of the API server. The typed client reads Events and Pods with protobuf. The metadata client
 // reads the kinds whose metadata alone the agent needs or may read. The dynamic client reads the other kinds.
@@ -128,7 +133,9 @@ func (c *Clients) fetch(ctx context.Context, gvr schema.GroupVersionResource, re
 	if ref.GroupKind() == secretKind.GroupKind() {
 		return c.fetchMetadata(ctx, gvr, ref)
 	}
-	list, err := c.dynamic.Resource(gvr).Namespace(ref.Namespace).List(withAnswerLimit(ctx, maxObjectBytes), named(ref.Name))
+	ctx, cancel := context.WithTimeout(withAnswerLimit(ctx, maxObjectBytes), readTimeout)
+	defer cancel()
+	list, err := c.dynamic.Resource(gvr).Namespace(ref.Namespace).List(ctx, named(ref.Name))
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", ref, err)
 	}
@@ -140,7 +147,9 @@ func (c *Clients) fetch(ctx context.Context, gvr schema.GroupVersionResource, re
 
 // fetchMetadata reads the newest metadata of one object. It returns errNoObject if there is none.
 func (c *Clients) fetchMetadata(ctx context.Context, gvr schema.GroupVersionResource, ref target.Ref) (*metav1.PartialObjectMetadata, error) {
-	list, err := c.metadataOf(gvr).Resource(gvr).Namespace(ref.Namespace).List(withAnswerLimit(ctx, maxMetadataBytes), named(ref.Name))
+	ctx, cancel := context.WithTimeout(withAnswerLimit(ctx, maxMetadataBytes), readTimeout)
+	defer cancel()
+	list, err := c.metadataOf(gvr).Resource(gvr).Namespace(ref.Namespace).List(ctx, named(ref.Name))
 	if err != nil {
 		return nil, fmt.Errorf("read metadata of %s: %w", ref, err)
 	}
