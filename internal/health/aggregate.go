@@ -299,7 +299,7 @@ func (f *Dependents) cause(self Assessment, e explanation) Cause {
 	}
 	if g.Count == 1 {
 		for uid := range e.group.uids {
-			g.Name = f.byUID[uid].Name
+			g.Name = f.byUID[uid].name
 		}
 	}
 	return Cause{Effect: cmp.Or(self.Message, self.Subject), Path: e.key.via, Group: g, Others: e.others}

@@ -3,6 +3,7 @@ package health
 import (
 	"cmp"
 	"time"
+	"unique"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -36,13 +37,35 @@ func (d Dependent) phase() PodPhase {
 	return d.Phase
 }
 
+// keptDependent is a Dependent without its UID. Most Pods of a resource differ in nothing else than their names and starts, and share
+// the rest.
+type keptDependent struct {
+	name  string
+	since time.Time
+	rest  unique.Handle[Dependent]
+}
+
+func keep(d Dependent) keptDependent {
+	kept := keptDependent{name: d.Name, since: d.Since}
+	d.UID, d.Name, d.Since, d.Recheck = "", "", time.Time{}, time.Time{}
+	kept.rest = unique.Make(d)
+	return kept
+}
+
+// dependent returns the Dependent, without the time of its next check.
+func (k keptDependent) dependent(uid types.UID) Dependent {
+	d := k.rest.Value()
+	d.UID, d.Name, d.Since = uid, k.name, k.since
+	return d
+}
+
 // Count is the number of objects of a kind, and of the Healthy ones among them.
 type Count struct{ Total, Healthy int }
 
 // Dependents holds the assessments of the objects that descend from a resource. It keeps counts and groups up to date,
 // so that a change of one object does not read the others. The zero value is empty. It is not safe for concurrent use.
 type Dependents struct {
-	byUID  map[types.UID]Dependent
+	byUID  map[types.UID]keptDependent
 	groups map[groupKey]*group
 	kinds  map[string]Count
 	phases map[PodPhase]int  // Pods by phase
@@ -75,20 +98,24 @@ func (d Dependent) revision() string { return cmp.Or(d.Revision, d.Via.Last().Na
 
 // Set adds a dependent or replaces it. It reports whether its verdict, its owners, its phase or its revision changed.
 func (f *Dependents) Set(d Dependent) bool {
-	old, known := f.byUID[d.UID]
-	changed := !known || keyOf(old) != keyOf(d) || old.Revision != d.Revision
-	if !changed && (d.Status == Healthy || old.Since.Equal(d.Since)) {
-		f.byUID[d.UID] = d
+	kept, known := f.byUID[d.UID]
+	changed := true
+	if known {
+		old := kept.dependent(d.UID)
+		changed = keyOf(old) != keyOf(d) || old.Revision != d.Revision
+	}
+	if !changed && (d.Status == Healthy || kept.since.Equal(d.Since)) {
+		f.byUID[d.UID] = keep(d)
 		return false
 	}
 	if known {
 		f.Remove(d.UID)
 	}
 	if f.byUID == nil {
-		f.byUID, f.groups, f.kinds = map[types.UID]Dependent{}, map[groupKey]*group{}, map[string]Count{}
+		f.byUID, f.groups, f.kinds = map[types.UID]keptDependent{}, map[groupKey]*group{}, map[string]Count{}
 		f.phases, f.works, f.revisions = map[PodPhase]int{}, map[OwnerPath]int{}, map[string]revisionPods{}
 	}
-	f.byUID[d.UID] = d
+	f.byUID[d.UID] = keep(d)
 	counted := d
 	counted.Assessment = d.unlessExpected(f.expected)
 	f.count(counted, 1)
@@ -120,11 +147,12 @@ func keyOf(d Dependent) groupKey { return groupKey{d.Kind, d.Via, d.phase(), d.V
 
 // Remove removes a dependent. It reports whether it was there.
 func (f *Dependents) Remove(uid types.UID) bool {
-	d, known := f.byUID[uid]
+	kept, known := f.byUID[uid]
 	if !known {
 		return false
 	}
 	delete(f.byUID, uid)
+	d := kept.dependent(uid)
 	d.Assessment = d.unlessExpected(f.expected)
 	f.count(d, -1)
 	if d.Status != Healthy {
@@ -146,7 +174,7 @@ func (f *Dependents) removeFromGroup(d Dependent) {
 	}
 	g.since = time.Time{}
 	for uid := range g.uids {
-		g.startAt(f.byUID[uid].Since)
+		g.startAt(f.byUID[uid].since)
 	}
 }
 
@@ -193,7 +221,8 @@ func (f *Dependents) Len() int { return len(f.byUID) }
 
 // Each visits the dependents, in no order.
 func (f *Dependents) Each(visit func(Dependent)) {
-	for _, d := range f.byUID {
+	for uid, kept := range f.byUID {
+		d := kept.dependent(uid)
 		d.Assessment = d.unlessExpected(f.expected)
 		visit(d)
 	}

@@ -89,8 +89,8 @@ func (f *Dependents) SetExpected(expected Verdict) bool {
 		return false
 	}
 	var empty []Dependent
-	for _, d := range f.byUID {
-		if d.Reason == noEndpoints {
+	for uid, kept := range f.byUID {
+		if d := kept.dependent(uid); d.Reason == noEndpoints {
 			empty = append(empty, d)
 		}
 	}

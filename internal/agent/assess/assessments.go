@@ -2,6 +2,7 @@ package assess
 
 import (
 	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -78,8 +79,20 @@ func (s *assessments) setPod(attribution target.Attribution, pod types.UID, fact
 	if r.pods == nil {
 		r.pods = map[types.UID]*observe.PodFacts{}
 	}
-	r.pods[pod] = facts
+	r.pods[pod] = r.shareContainers(facts)
 	return true
+}
+
+// shareContainers returns the facts of a Pod with the containers of another Pod if they are the same, as those of most replicas are. A
+// map begins with another Pod each time.
+func (r *resourceHealth) shareContainers(facts *observe.PodFacts) *observe.PodFacts {
+	for _, sibling := range r.pods {
+		if sibling != nil && facts != nil && slices.Equal(sibling.Containers, facts.Containers) {
+			return &observe.PodFacts{Node: facts.Node, Containers: sibling.Containers}
+		}
+		break
+	}
+	return facts
 }
 
 // setSpec stores what a listed object declares. It reports whether the labels of its Pods have changed, and whether the same object

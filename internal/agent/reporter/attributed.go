@@ -6,6 +6,7 @@ import (
 	"slices"
 	"sync"
 	"time"
+	"unique"
 
 	"k8s.io/apimachinery/pkg/types"
 
@@ -56,22 +57,29 @@ type attributedObjects struct {
 	store Store
 
 	mu       sync.Mutex
-	named    map[target.Ref][]attributedObject
+	named    map[target.Ref][]namedObject
 	recorded map[types.UID]struct{}
 }
 
+// namedObject is an attributedObject without its name. The Pods of a resource share their attribution.
+type namedObject struct {
+	attribution unique.Handle[target.Attribution]
+	uid         types.UID
+}
+
 func newAttributedObjects(store Store) *attributedObjects {
-	return &attributedObjects{store: store, named: map[target.Ref][]attributedObject{}, recorded: map[types.UID]struct{}{}}
+	return &attributedObjects{store: store, named: map[target.Ref][]namedObject{}, recorded: map[types.UID]struct{}{}}
 }
 
 // add adds an object, and reports whether it was not there before.
 func (a *attributedObjects) add(o attributedObject) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if slices.Contains(a.named[o.Ref], o) {
+	added := namedObject{unique.Make(o.Attribution), o.UID}
+	if slices.Contains(a.named[o.Ref], added) {
 		return false
 	}
-	a.named[o.Ref] = append(a.named[o.Ref], o)
+	a.named[o.Ref] = append(a.named[o.Ref], added)
 	return true
 }
 
@@ -86,17 +94,19 @@ func (a *attributedObjects) names() []target.Ref {
 func (a *attributedObjects) split(ref target.Ref, keep func(attributedObject) bool) (kept, removed []attributedObject) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	for _, o := range a.named[ref] {
+	var stay []namedObject
+	for _, named := range a.named[ref] {
+		o := attributedObject{named.attribution.Value(), target.Identity{Ref: ref, UID: named.uid}}
 		if keep(o) {
-			kept = append(kept, o)
+			kept, stay = append(kept, o), append(stay, named)
 		} else {
 			removed = append(removed, o)
 		}
 	}
-	if len(kept) == 0 {
+	if len(stay) == 0 {
 		delete(a.named, ref)
 	} else {
-		a.named[ref] = kept
+		a.named[ref] = stay
 	}
 	return kept, removed
 }
