@@ -32,6 +32,9 @@ var (
 	// errLongLists is the answer to a long list for which there is no slot.
 	errLongLists = &httpError{http.StatusServiceUnavailable, "too many long lists at once: send it again, or list pages of at most 1000 rows"}
 
+	// errWrites is the answer to a write for which there is no slot.
+	errWrites = &httpError{http.StatusServiceUnavailable, "too many writes at once: send it again"}
+
 	// errSearches is the answer to a search for which there is no slot, and errSearchTimeout to one that takes too long.
 	errSearches      = &httpError{http.StatusServiceUnavailable, "too many searches at once: send it again, or filter by an ID"}
 	errSearchTimeout = &httpError{http.StatusServiceUnavailable, "the search took too long: filter by an ID"}

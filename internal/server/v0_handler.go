@@ -116,19 +116,27 @@ func (v *v0API) createRow(req *v0Request) error {
 	if err != nil {
 		return err
 	}
-	row, created, err := v.store.CreateFor(req.Context(), req.resource, values, cluster)
+	var row store.Row
+	code := http.StatusCreated
+	err = v.write(req, func() error {
+		var created bool
+		row, created, err = v.store.CreateFor(req.Context(), req.resource, values, cluster)
+		if err != nil {
+			return err
+		}
+		if !created { // the row existed, with other values, and may belong to another cluster
+			if err := v.authorize(req.Context(), req.resource, nil, row); err != nil {
+				return err
+			}
+			code = http.StatusOK
+		}
+		v.recordHeartbeat(req, values, row)
+		return nil
+	})
 	if err != nil {
 		return err
 	}
-	code := http.StatusCreated
-	if !created { // the row existed, with other values, and may belong to another cluster
-		if err := v.authorize(req.Context(), req.resource, nil, row); err != nil {
-			return err
-		}
-		code = http.StatusOK
-	}
 	auth.SetAuditObject(req.Context(), auth.AuditObject{Type: req.resource.Object, ID: strconv.FormatInt(row.ID, 10), Name: cluster})
-	v.recordHeartbeat(req, values, row)
 	writeRows(req.w, req.format(), code, oneRow, row)
 	return nil
 }
@@ -195,11 +203,17 @@ func (v *v0API) updateRow(req *v0Request, before store.Found) error {
 	if err := v.authorize(req.Context(), req.resource, values, before.Row); err != nil {
 		return err
 	}
-	row, err := v.store.Update(req.Context(), req.resource, before.ID, values)
+	var row store.Row
+	err = v.write(req, func() error {
+		if row, err = v.store.Update(req.Context(), req.resource, before.ID, values); err != nil {
+			return err
+		}
+		v.recordHeartbeat(req, values, row)
+		return nil
+	})
 	if err != nil {
 		return err
 	}
-	v.recordHeartbeat(req, values, row)
 	writeRows(req.w, req.format(), http.StatusOK, oneRow, row)
 	return nil
 }

@@ -3,6 +3,7 @@ package server
 import (
 	"errors"
 	"fmt"
+	"math"
 	"net/http"
 	"slices"
 	"time"
@@ -42,6 +43,10 @@ const (
 	searchSlotsPerRole = searchSlots - 1
 )
 
+// writesPerSender is the number of rows that a sender writes at once. Writes of one row wait for each other, and for a report set that
+// changes it, each with a connection of the database.
+const writesPerSender = 2
+
 // largeValues is the size, in bytes, above which a request needs a turn of its sender, since values of 8 MiB take a second. The pause
 // grows with the size, because a large request also delays those of others for longer.
 const largeValues = 64 << 10
@@ -56,6 +61,7 @@ type v0Limits struct {
 	answers   *memoryLimiter
 	longLists *memoryLimiter // counts lists, not bytes
 	searches  *memoryLimiter // counts searches, not bytes; those of all lists
+	writes    *memoryLimiter // counts writes, not bytes
 	turns     turns          // of requests with large values
 	reads     rowReads
 }
@@ -68,6 +74,7 @@ func newV0Limits(body int64) *v0Limits {
 		answers:   newMemoryLimiter(answerBytes, answerBytesPerSender, v0Wait).limitRoles(answerBytesPerRole),
 		longLists: newMemoryLimiter(v0LongLists, 1, v0Wait).limitRoles(v0LongListsPerRole),
 		searches:  newMemoryLimiter(searchSlots, 1, v0Wait).limitRoles(searchSlotsPerRole),
+		writes:    newMemoryLimiter(math.MaxInt64, writesPerSender, v0Wait),
 		turns:     newTurns(v0Wait, 0, maxPause),
 		reads:     newRowReads(),
 	}
@@ -152,4 +159,18 @@ func (v *v0API) inTurn(req *v0Request, size int64, work func() error) error {
 		return work()
 	}
 	return v.limits.turns.do(req.Context(), senderOf(req.Request), size/largeValues, work)
+}
+
+// write runs the transactions of a request when the sender has few others. Administrators are trusted: a row that an agent has locked
+// does not delay their other writes.
+func (v *v0API) write(req *v0Request, transactions func() error) error {
+	if auth.PrincipalFrom(req.Context()).Role == auth.RoleAdmin {
+		return transactions()
+	}
+	slot, err := v.limits.writes.acquire(req.Context(), senderOf(req.Request), 1)
+	if err != nil {
+		return errWrites
+	}
+	defer slot.release()
+	return transactions()
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"math"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -199,4 +200,35 @@ func BenchmarkSmallBody(b *testing.B) {
 			held.release()
 		}
 	})
+}
+
+// TestV0_Writes_OfOneSender_AreLimited writes while a sender has as many writes as it may.
+func TestV0_Writes_OfOneSender_AreLimited(t *testing.T) {
+	for _, tc := range []struct {
+		name    string
+		role    auth.Role
+		address string
+		err     error
+	}{
+		{"the same agent", auth.RoleAgent, oneAddress, errWrites},
+		{"another agent", auth.RoleAgent, anotherAddress, nil},
+		{"an administrator", auth.RoleAdmin, oneAddress, nil},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				v := &v0API{limits: newV0Limits(testBody)}
+				end := make(chan struct{})
+				for range writesPerSender {
+					go func() { _ = v.write(as(t, tc.role, oneAddress), func() error { <-end; return nil }) }()
+				}
+				synctest.Wait()
+				if err := v.write(as(t, tc.role, tc.address), func() error { return nil }); !errors.Is(err, tc.err) {
+					t.Errorf("got %v, want %v", err, tc.err)
+				}
+				close(end)
+				synctest.Wait()
+				expectAllFree(t, "writes", v.limits.writes, math.MaxInt64)
+			})
+		})
+	}
 }

@@ -6,6 +6,7 @@ import (
 	"compress/gzip"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -144,21 +145,33 @@ func (a *api) openWatch(ctx context.Context) io.ReadCloser {
 // sendCompressed sends a report set, which is small when compressed.
 func (a *api) sendCompressed(ctx context.Context, bearer string, set threeport.ReportSet) {
 	a.Helper()
+	a.must(a.trySendCompressed(ctx, bearer, set))
+}
+
+// trySendCompressed is sendCompressed that returns the error.
+func (a *api) trySendCompressed(ctx context.Context, bearer string, set threeport.ReportSet) error {
 	var body bytes.Buffer
 	compressor := gzip.NewWriter(&body)
 	encoder := json.NewEncoder(compressor)
 	encoder.SetEscapeHTML(false)
-	a.must(encoder.Encode(set))
-	a.must(compressor.Close())
+	if err := errors.Join(encoder.Encode(set), compressor.Close()); err != nil {
+		return err
+	}
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, a.url+"/v0/workload-report-sets", &body)
-	a.must(err)
+	if err != nil {
+		return err
+	}
 	req.Header.Set("Authorization", bearer)
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("Content-Encoding", "gzip")
 	resp, err := a.client.Do(req)
-	a.must(err)
-	defer resp.Body.Close() //nolint:errcheck // it was read
-	if text, err := io.ReadAll(resp.Body); err != nil || resp.StatusCode != http.StatusOK {
-		a.Fatalf("a report set: the answer is %d %s, %v, want %d", resp.StatusCode, text, err, http.StatusOK)
+	if err != nil {
+		return err
 	}
+	defer resp.Body.Close() //nolint:errcheck // it was read
+	text, err := io.ReadAll(resp.Body)
+	if err == nil && resp.StatusCode != http.StatusOK {
+		err = fmt.Errorf("a report set: the answer is %d %s, want %d", resp.StatusCode, text, http.StatusOK)
+	}
+	return err
 }
