@@ -6,8 +6,10 @@ import (
 	"time"
 )
 
-// A cluster pauses after a set whose transactions took more than longApply, and after a shorter one if another set of it waits. The pause
-// is as long as the transactions, at most maxPause. So a cluster that sends many sets has the database for half of the time.
+// A cluster pauses after a set whose transactions took more than longApply, and after a shorter one if another set of it waits.
+// The pause is at least as long as the transactions, and at most maxPause. It grows with their square, because a long set also delays
+// those of others for longer. With sets of less than longApply, a cluster has the database for half of the time. With sets from
+// 250 ms to a second, it has a sixth at most.
 const (
 	longApply = 50 * time.Millisecond
 	maxPause  = 5 * time.Second
@@ -38,12 +40,18 @@ func (q *clusterQueue) acquire(ctx context.Context, cluster string) (release fun
 				q.free(cluster)
 				return
 			}
-			time.AfterFunc(min(took, maxPause), func() { q.free(cluster) })
+			time.AfterFunc(pauseAfter(took), func() { q.free(cluster) })
 		}, nil
 	case <-ctx.Done():
 		q.leave(cluster)
 		return nil, ctx.Err()
 	}
+}
+
+// pauseAfter is the pause of a cluster after transactions that took a time.
+func pauseAfter(took time.Duration) time.Duration {
+	square := float64(took) * float64(took) / float64(longApply)
+	return min(max(took, time.Duration(square)), maxPause)
 }
 
 func (q *clusterQueue) join(cluster string) *clusterSlot {
