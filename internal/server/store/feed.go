@@ -16,6 +16,15 @@ import (
 // feedInterval is the minimal time between two reads of changes, and between two notifications of other replicas.
 const feedInterval = 100 * time.Millisecond
 
+// maxFeedPause limits the pause after a slow read, such as one of a database that does not answer.
+const maxFeedPause = 5 * time.Second
+
+// feedPause is the pause after a read of changes and their distribution, which took a time. It is four times as long, so that the
+// filters of hundreds of subscriptions take a fifth of a processor.
+func feedPause(took time.Duration) time.Duration {
+	return min(max(feedInterval, 4*took), maxFeedPause)
+}
+
 // feed distributes the changes of workloads to subscribers. A writer only signals that something changed; one
 // goroutine, [Store.RunFeed], reads the rows, independent of the number of subscribers and changes.
 type feed struct {
@@ -143,12 +152,13 @@ func (f *feed) deliver(ctx context.Context) error {
 			reader.reset()
 			continue
 		}
+		begin := time.Now()
 		err := reader.read(ctx, start, lag, f.broadcast)
 		if err != nil && ctx.Err() == nil {
 			f.db.config.Feed.Log.WarnContext(ctx, "Reading changed workloads failed; retrying", "error", err)
 		}
 		f.advance(reader.position)
-		if !sleep(ctx, feedInterval) {
+		if !sleep(ctx, feedPause(time.Since(begin))) {
 			return nil
 		}
 	}

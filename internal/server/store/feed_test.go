@@ -208,6 +208,19 @@ func TestFeedReader_Poll_LooksBackFurther(t *testing.T) {
 	})
 }
 
+func TestFeedPause(t *testing.T) {
+	for took, want := range map[time.Duration]time.Duration{
+		0:                feedInterval,
+		feedInterval / 4: feedInterval,
+		feedInterval:     4 * feedInterval,
+		10 * time.Second: maxFeedPause,
+	} {
+		if got := feedPause(took); got != want {
+			t.Errorf("after %v the feed pauses for %v, want %v", took, got, want)
+		}
+	}
+}
+
 func TestWatch_After_ReplaysChanges(t *testing.T) {
 	forEachFeed(t, func(t *testing.T, s *Store) {
 		t.Helper()
