@@ -364,20 +364,20 @@ func TestWatchSlots_RolesHaveShares(t *testing.T) {
 	slots := newWatchSlots(1)
 	var releases []func()
 	for i := range maxWatchesPerRole {
-		release, err := slots.acquire(auth.Principal{Name: fmt.Sprint(i), Role: auth.RoleViewer, Credential: auth.CredentialToken})
+		slot, err := slots.acquire(auth.Principal{Name: fmt.Sprint(i), Role: auth.RoleViewer, Credential: auth.CredentialToken})
 		if err != nil {
 			t.Fatal(err)
 		}
-		releases = append(releases, release)
+		releases = append(releases, slot.release)
 	}
 	if _, err := slots.acquire(auth.Principal{Name: "last", Role: auth.RoleViewer, Credential: auth.CredentialToken}); err == nil {
 		t.Error("viewers have more than their share of the watches")
 	}
-	release, err := slots.acquire(auth.Principal{Name: "root", Role: auth.RoleAdmin, Credential: auth.CredentialToken})
+	slot, err := slots.acquire(auth.Principal{Name: "root", Role: auth.RoleAdmin, Credential: auth.CredentialToken})
 	if err != nil {
 		t.Errorf("viewers keep an administrator out: %v", err)
 	}
-	for _, release := range append(releases, release, release) {
+	for _, release := range append(releases, slot.release, slot.release) {
 		release()
 	}
 	if n := slots.count(); n != 0 || len(slots.byPrincipal) != 0 {

@@ -28,7 +28,7 @@ const (
 // version. It returns [store.ErrReset] if rows were skipped, and [store.ErrEnded] at the end. Place is where to resume after
 // the rows that Next returned.
 type subscription interface {
-	Next(ctx context.Context) ([]threeport.Workload, error)
+	Next(ctx context.Context) ([]*store.Change, error)
 	Position() threeport.ID
 	Close()
 }
@@ -73,7 +73,7 @@ func (ws *watches) watch(ctx context.Context, request *watchRequest) (*huma.Stre
 	if err != nil {
 		return nil, err
 	}
-	release, err := ws.slots.acquire(auth.PrincipalFrom(ctx))
+	slot, err := ws.slots.acquire(auth.PrincipalFrom(ctx))
 	if err != nil {
 		return nil, tooManyRequests(err.Error(), watchRetryAfter)
 	}
@@ -82,7 +82,7 @@ func (ws *watches) watch(ctx context.Context, request *watchRequest) (*huma.Stre
 	closeWatch := func() {
 		forget()
 		cancel()
-		release()
+		slot.release()
 	}
 	s, err := ws.subscribe(ctx, q)
 	if err != nil {
@@ -95,13 +95,13 @@ func (ws *watches) watch(ctx context.Context, request *watchRequest) (*huma.Stre
 		defer s.Close()
 		_, w := humago.Unwrap(answer)
 		if answer.Method() == http.MethodHead {
-			_ = newEventStream(w).open("") // nothing comes after the headers
+			_ = newEventStream(w, slot.budget).open("") // nothing comes after the headers
 			return
 		}
 		auth.BeginStream(ctx)
 		ws.metrics.watches.Inc()
 		defer ws.metrics.watches.Dec()
-		ws.stream(ctx, newEventStream(w), s, q.After != nil)
+		ws.stream(ctx, newEventStream(w, slot.budget), s, q.After != nil)
 	}}, nil
 }
 
@@ -113,7 +113,9 @@ func (ws *watches) stream(ctx context.Context, events *eventStream, s subscripti
 	}
 	err := events.open(place)
 	for err == nil && ctx.Err() == nil {
-		err = ws.step(ctx, events, s)
+		if err = events.wait(ctx); err == nil { // more rows come together then
+			err = ws.step(ctx, events, s)
+		}
 	}
 	// A client that has gone or was cut off reconnects. Only a failure of the server is logged.
 	if _, gone := errors.AsType[*streamError](err); !gone && ctx.Err() == nil && !errors.Is(err, store.ErrEnded) {

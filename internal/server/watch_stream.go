@@ -2,13 +2,15 @@ package server
 
 import (
 	"bytes"
-	"encoding/json"
+	"context"
 	"fmt"
 	"net/http"
 	"strconv"
 	"time"
 
-	"github.com/threeport/threeport-agent/internal/threeport"
+	"golang.org/x/time/rate"
+
+	"github.com/threeport/threeport-agent/internal/server/store"
 )
 
 const (
@@ -41,10 +43,30 @@ type eventStream struct {
 	w          http.ResponseWriter
 	controller *http.ResponseController
 	timeout    time.Duration
+	budget     *rate.Limiter // of bytes
+	paidAt     time.Time     // when the budget has the bytes of all writes
 }
 
-func newEventStream(w http.ResponseWriter) *eventStream {
-	return &eventStream{w: w, controller: http.NewResponseController(w), timeout: eventTimeout}
+func newEventStream(w http.ResponseWriter, budget *rate.Limiter) *eventStream {
+	return &eventStream{w: w, controller: http.NewResponseController(w), timeout: eventTimeout, budget: budget}
+}
+
+// wait waits until the budget has the bytes of all writes.
+func (s *eventStream) wait(ctx context.Context) error {
+	timer := time.NewTimer(time.Until(s.paidAt))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// charge takes a write from the budget.
+func (s *eventStream) charge(size int) {
+	now := time.Now()
+	s.paidAt = now.Add(s.budget.ReserveN(now, min(size+writeCost, watchBurst)).DelayFrom(now))
 }
 
 // open sends the headers at once, and the place to resume from if the stream breaks before the first event. The place is
@@ -67,16 +89,16 @@ func (s *eventStream) open(place string) error {
 }
 
 // workloads sends rows. The ID of each event is the version of its row.
-func (s *eventStream) workloads(rows []threeport.Workload) error {
+func (s *eventStream) workloads(rows []*store.Change) error {
 	var text bytes.Buffer
-	encoder := json.NewEncoder(&text)
-	encoder.SetEscapeHTML(false) // it would make the text up to six times as long
-	for i := range rows {
-		beginEvent(&text, eventWorkload, strconv.FormatInt(int64(rows[i].Changed), 10))
-		if err := encoder.Encode(&rows[i]); err != nil { // ends the line
-			return fmt.Errorf("write a workload's row: %w", err)
+	for _, row := range rows {
+		line, err := row.JSON()
+		if err != nil {
+			return err
 		}
-		text.WriteByte('\n')
+		beginEvent(&text, eventWorkload, strconv.FormatInt(int64(row.Changed), 10))
+		text.Write(line)
+		text.WriteString("\n\n")
 		if text.Len() < flushBytes {
 			continue
 		}
@@ -107,6 +129,7 @@ func (s *eventStream) send(text []byte) error {
 	if len(text) == 0 {
 		return nil
 	}
+	s.charge(len(text))
 	if err := s.controller.SetWriteDeadline(time.Now().Add(s.timeout)); err != nil {
 		return &streamError{err}
 	}

@@ -12,8 +12,10 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	"github.com/threeport/threeport-agent/internal/server/auth"
 	"github.com/threeport/threeport-agent/internal/server/store"
 	"github.com/threeport/threeport-agent/internal/threeport"
 )
@@ -21,12 +23,12 @@ import (
 // fakeSubscription is a subscription with results from a test.
 type fakeSubscription struct {
 	query  store.WatchQuery
-	rows   chan []threeport.Workload
+	rows   chan []*store.Change
 	errs   chan error
 	closed chan struct{}
 }
 
-func (s *fakeSubscription) Next(ctx context.Context) ([]threeport.Workload, error) {
+func (s *fakeSubscription) Next(ctx context.Context) ([]*store.Change, error) {
 	select {
 	case rows := <-s.rows:
 		return rows, nil
@@ -41,6 +43,15 @@ func (s *fakeSubscription) Position() threeport.ID { return 1 << 61 }
 
 func (s *fakeSubscription) Close() { close(s.closed) }
 
+// changesOf returns versions of rows.
+func changesOf(rows ...threeport.Workload) []*store.Change {
+	changes := make([]*store.Change, len(rows))
+	for i, row := range rows {
+		changes[i] = store.NewChange(row)
+	}
+	return changes
+}
+
 // newWatchServer serves watches of fake subscriptions, and passes each to the test.
 func newWatchServer(t *testing.T, ping time.Duration) (url string, subscribed <-chan *fakeSubscription, stop context.CancelFunc) {
 	t.Helper()
@@ -51,7 +62,7 @@ func newWatchServer(t *testing.T, ping time.Duration) (url string, subscribed <-
 			if q.Filter.Text == "broken" {
 				return nil, errors.New("hunter2")
 			}
-			s := &fakeSubscription{q, make(chan []threeport.Workload), make(chan error), make(chan struct{})}
+			s := &fakeSubscription{q, make(chan []*store.Change), make(chan error), make(chan struct{})}
 			scripts <- s
 			return s, nil
 		},
@@ -138,7 +149,7 @@ func TestWatch_Events(t *testing.T) {
 		Instance: threeport.Instance{Type: threeport.TypeWorkloadInstance, ID: 1<<62 + 1},
 		Name:     "a\nb\r\u2028<&", Status: "Down", Changed: 1<<60 + 1,
 	}
-	script.rows <- []threeport.Workload{row, {Changed: 7, Gone: true}}
+	script.rows <- changesOf(row, threeport.Workload{Changed: 7, Gone: true})
 	want := "id: 1152921504606846977\nevent: workload\n" +
 		`data: {"type":"WorkloadInstance","id":"4611686018427387905","name":"a\nb\r\u2028<&","status":"Down","delaySeconds":0,"changed":"1152921504606846977"}`
 	if got := stream.next(t); got != want {
@@ -151,7 +162,7 @@ func TestWatch_Events(t *testing.T) {
 	if got := stream.next(t); got != "id: 2305843009213693952\nevent: reset\ndata: {}" {
 		t.Errorf("got %s, want %s", got, "id: 2305843009213693952\nevent: reset\ndata: {}")
 	}
-	script.rows <- []threeport.Workload{{Changed: 8}}
+	script.rows <- changesOf(threeport.Workload{Changed: 8})
 	if got := stream.next(t); !strings.HasPrefix(got, "id: 8\n") {
 		t.Errorf("after a reset the watch sent %s, want version 8", got)
 	}
@@ -241,9 +252,9 @@ func (s *blockedWriter) FlushError() error                   { return nil }
 func TestEventStream_SlowClient_IsCutOff(t *testing.T) {
 	near, far := net.Pipe() // without a buffer
 	defer func() { _ = near.Close(); _ = far.Close() }()
-	stream := newEventStream(&blockedWriter{httptest.NewRecorder(), near})
+	stream := newEventStream(&blockedWriter{httptest.NewRecorder(), near}, newWatchBudget(auth.Principal{}))
 	stream.timeout = time.Millisecond
-	err := stream.workloads(make([]threeport.Workload, flushBytes/64))
+	err := stream.workloads(changesOf(make([]threeport.Workload, flushBytes/64)...))
 	gone, ok := errors.AsType[*streamError](err)
 	if !ok {
 		t.Fatalf("the stream ended with %v, want a stream error", err)
@@ -274,7 +285,7 @@ func TestEventStream_LongRows_AreFlushedByBytes(t *testing.T) {
 		rows[i].Cause = strings.Repeat("<", length)
 	}
 	var written writesRecorder
-	if err := newEventStream(&written).workloads(rows); err != nil {
+	if err := newEventStream(&written, newWatchBudget(auth.Principal{})).workloads(changesOf(rows...)); err != nil {
 		t.Fatal(err)
 	}
 	for _, size := range written.sizes {
@@ -285,6 +296,46 @@ func TestEventStream_LongRows_AreFlushedByBytes(t *testing.T) {
 	if n := strings.Count(written.text.String(), "<"); n != len(rows)*length {
 		t.Errorf("the events have %d unescaped characters, want %d", n, len(rows)*length)
 	}
+}
+
+// Two streams of a principal send as much as the budget has at once, and then wait for each other's bytes.
+func TestEventStream_Budget_IsOfPrincipal(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		slots := newWatchSlots(2)
+		open := func(name string) *eventStream {
+			slot, err := slots.acquire(auth.Principal{Name: name, Role: auth.RoleViewer, Credential: auth.CredentialToken})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return newEventStream(&writesRecorder{}, slot.budget)
+		}
+		first, second, other := open("one"), open("one"), open("other")
+		begin := time.Now()
+		send := func(stream *eventStream, bytes int, want time.Duration) {
+			t.Helper()
+			if err := stream.send(make([]byte, bytes)); err != nil {
+				t.Fatal(err)
+			}
+			if err := stream.wait(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if waited := time.Since(begin).Round(time.Millisecond); waited != want {
+				t.Errorf("the stream continues after %v, want %v", waited, want)
+			}
+		}
+		send(first, watchBurst-writeCost, 0)
+		send(second, watchRate-writeCost, time.Second)
+		send(first, watchRate/2-writeCost, 3*time.Second/2)
+		send(other, watchBurst-writeCost, 3*time.Second/2)
+		if err := first.send(make([]byte, watchBurst)); err != nil {
+			t.Fatal(err)
+		}
+		ended, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if err := first.wait(ended); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("a stream that waits when its client leaves: %v, want %v", err, context.DeadlineExceeded)
+		}
+	})
 }
 
 // A client that is cut off before the first event resumes from the ID in the opening. The other client keeps the feed running,

@@ -88,7 +88,7 @@ func (f *feed) subscribedSince() (start int64, ok bool) {
 }
 
 // broadcast offers rows to all subscribers.
-func (f *feed) broadcast(rows []*workloadRow) {
+func (f *feed) broadcast(rows []*changedRow) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for sub := range f.subscribers {
@@ -223,7 +223,7 @@ func (f *feed) replay(ctx context.Context, sub *Subscription, after, now int64) 
 			return err
 		}
 		for _, row := range rows {
-			left -= textBytes(&row.Workload)
+			left -= row.textBytes
 		}
 		if left < 0 || !sub.offer(rows) {
 			sub.reset(after) // the other chunks are dropped
@@ -237,7 +237,7 @@ func (f *feed) replay(ctx context.Context, sub *Subscription, after, now int64) 
 // them until it is cut off. All replays together take up to 50 MiB: a row has about 2 KiB besides its texts.
 const (
 	maxReplays = 64
-	// maxReplayed and maxReplayedBytes limit the rows of one replay, and their texts. Beyond that, the reader loads the workloads
+	// maxReplayed and maxReplayedBytes limit the rows of one replay, and their texts as JSON. Beyond that, the reader loads the workloads
 	// again: the list has a limit of memory.
 	maxReplayed      = 256
 	maxReplayedBytes = 256 << 10

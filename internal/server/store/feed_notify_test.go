@@ -29,8 +29,8 @@ func changeOfOtherReplicaIsDelivered(t *testing.T, first, second *Store) {
 	for _, name := range []string{"a", "b", "c"} {
 		begin := time.Now()
 		create(t, first, "WorkloadInstance", name)
-		if got := next(t, sub); names(got) != name {
-			t.Fatalf("got %s; want %s", names(got), name)
+		if got := next(t, sub); changedNames(got) != name {
+			t.Fatalf("got %s; want %s", changedNames(got), name)
 		}
 		t.Logf("seen after %v", time.Since(begin))
 	}
@@ -44,8 +44,8 @@ func lostListenConnectionReconnects(t *testing.T, first, second *Store) {
 	t.Helper()
 	sub := watch(t, second, WatchQuery{})
 	create(t, first, "WorkloadInstance", "before")
-	if got := next(t, sub); names(got) != "before" {
-		t.Fatalf("got %s, want \"before\"", names(got))
+	if got := next(t, sub); changedNames(got) != "before" {
+		t.Fatalf("got %s, want \"before\"", changedNames(got))
 	}
 	count := func(what string) (n int) {
 		t.Helper()
@@ -64,12 +64,12 @@ func lostListenConnectionReconnects(t *testing.T, first, second *Store) {
 		t.Fatalf("ended %d connections that listen, want 2", ended)
 	}
 	create(t, first, "WorkloadInstance", "while it is lost")
-	if got := next(t, sub); names(got) != "while it is lost" {
-		t.Fatalf("got %s, want \"while it is lost\"", names(got))
+	if got := next(t, sub); changedNames(got) != "while it is lost" {
+		t.Fatalf("got %s, want \"while it is lost\"", changedNames(got))
 	}
 	create(t, first, "WorkloadInstance", "after")
-	if got := next(t, sub); names(got) != "after" {
-		t.Errorf("got %s, want \"after\"", names(got))
+	if got := next(t, sub); changedNames(got) != "after" {
+		t.Errorf("got %s, want \"after\"", changedNames(got))
 	}
 }
 

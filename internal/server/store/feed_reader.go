@@ -43,7 +43,7 @@ type changedKey struct {
 
 // read passes on the workloads that changed since the last read, or since start for the first one, in chunks. It misses rows that
 // become visible later than lag. After an error the next read passes on the missing changes.
-func (r *feedReader) read(ctx context.Context, start int64, lag time.Duration, pass func([]*workloadRow)) error {
+func (r *feedReader) read(ctx context.Context, start int64, lag time.Duration, pass func([]*changedRow)) error {
 	now, err := r.feed.db.databaseTime(ctx)
 	if err != nil {
 		return err
@@ -104,12 +104,12 @@ const maxKeys = 256
 
 // rowsOf returns the rows of workloads, including deleted ones, in chunks of up to size, at most maxKeys. It skips rows that no longer exist, and
 // ends after an error. The oldest changes come first, so that the ID of an event is a place to resume from.
-func (f *feed) rowsOf(ctx context.Context, keys []changedKey, size int) iter.Seq2[[]*workloadRow, error] {
+func (f *feed) rowsOf(ctx context.Context, keys []changedKey, size int) iter.Seq2[[]*changedRow, error] {
 	slices.SortFunc(keys, func(a, b changedKey) int { return cmp.Compare(a.at, b.at) })
-	return func(yield func([]*workloadRow, error) bool) {
+	return func(yield func([]*changedRow, error) bool) {
 		for chunk := range slices.Chunk(keys, size) {
 			rows, err := f.rowsOfChunk(ctx, chunk)
-			if !yield(rows, err) || err != nil {
+			if !yield(changedRows(rows...), err) || err != nil {
 				return
 			}
 		}

@@ -53,7 +53,7 @@ func watch(t *testing.T, s *Store, q WatchQuery) *Subscription {
 }
 
 // next waits for changes, up to waitTimeout.
-func next(t *testing.T, sub *Subscription) []threeport.Workload {
+func next(t *testing.T, sub *Subscription) []*Change {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), waitTimeout)
 	defer cancel()
@@ -62,6 +62,15 @@ func next(t *testing.T, sub *Subscription) []threeport.Workload {
 		t.Fatal(err)
 	}
 	return got
+}
+
+// changedNames returns the names of changed workloads.
+func changedNames(rows []*Change) string {
+	var workloads []threeport.Workload
+	for _, row := range rows {
+		workloads = append(workloads, row.Workload)
+	}
+	return names(workloads)
 }
 
 func TestFeed_Writes_ReachSubscribers(t *testing.T) {
@@ -111,18 +120,18 @@ func TestFeed_RowsThatBecomeVisibleLate_AreDelivered(t *testing.T) {
 				id := int64(100 * (i + 1))
 				put(t, s, fixture{id: id, name: "first"})
 				s.feed.signal()
-				if got := next(t, sub); names(got) != "first" {
-					t.Fatalf("got %s, want \"first\"", names(got))
+				if got := next(t, sub); changedNames(got) != "first" {
+					t.Fatalf("got %s, want \"first\"", changedNames(got))
 				}
 				put(t, s, fixture{id: id + 1, name: "late", changed: databaseTime(t, s) - test.late.Microseconds()})
 				s.feed.signal()
-				if got := next(t, sub); names(got) != "late" {
-					t.Errorf("got %s, want \"late\"", names(got))
+				if got := next(t, sub); changedNames(got) != "late" {
+					t.Errorf("got %s, want \"late\"", changedNames(got))
 				}
 				put(t, s, fixture{id: id + 2, name: "last"})
 				s.feed.signal()
-				if got := next(t, sub); names(got) != "last" {
-					t.Errorf("a row was delivered twice: got %s, want \"last\"", names(got))
+				if got := next(t, sub); changedNames(got) != "last" {
+					t.Errorf("a row was delivered twice: got %s, want \"last\"", changedNames(got))
 				}
 				mustExec(t, s, "DELETE FROM workloads")
 			})
@@ -146,15 +155,15 @@ func TestFeed_LateCommit_IsDelivered(t *testing.T) {
 			t.Fatal(err)
 		}
 		create(t, s, "WorkloadInstance", "quick")
-		if got := next(t, sub); names(got) != "quick" {
-			t.Fatalf("got %s, want \"quick\"", names(got))
+		if got := next(t, sub); changedNames(got) != "quick" {
+			t.Fatalf("got %s, want \"quick\"", changedNames(got))
 		}
 		if err := tx.Commit(); err != nil {
 			t.Fatal(err)
 		}
 		s.feed.signal()
-		if got := next(t, sub); names(got) != "slow" {
-			t.Errorf("got %s, want \"slow\"", names(got))
+		if got := next(t, sub); changedNames(got) != "slow" {
+			t.Errorf("got %s, want \"slow\"", changedNames(got))
 		}
 	})
 }
@@ -167,7 +176,7 @@ func TestFeedReader_Poll_LooksBackFurther(t *testing.T) {
 		read := func(lag time.Duration) string {
 			t.Helper()
 			text := ""
-			err := reader.read(t.Context(), databaseTime(t, s), lag, func(rows []*workloadRow) {
+			err := reader.read(t.Context(), databaseTime(t, s), lag, func(rows []*changedRow) {
 				for _, row := range rows {
 					text += row.Name + " "
 				}
@@ -199,7 +208,7 @@ func TestFeedReader_Poll_LooksBackFurther(t *testing.T) {
 		ended, cancel := context.WithCancel(t.Context())
 		cancel()
 		put(t, s, fixture{id: 4, name: "kept"})
-		if err := reader.read(ended, 0, usualLag, func([]*workloadRow) {}); err == nil {
+		if err := reader.read(ended, 0, usualLag, func([]*changedRow) {}); err == nil {
 			t.Error("a read with an ended context succeeded")
 		}
 		if got := read(usualLag); got != "kept " {
@@ -231,13 +240,13 @@ func TestWatch_After_ReplaysChanges(t *testing.T) {
 		put(t, s, fixture{id: 3, name: "deleted", changed: ago(5 * time.Minute), deleted: 1})
 		sub := watch(t, s, WatchQuery{After: new(threeport.ID(ago(10 * time.Minute)))})
 		got := next(t, sub)
-		if names(got) != "since deleted" || got[0].Gone || !got[1].Gone {
+		if changedNames(got) != "since deleted" || got[0].Gone || !got[1].Gone {
 			t.Errorf("the watch replayed %+v, want since and deleted", got)
 		}
 		put(t, s, fixture{id: 1, name: "now"})
 		s.feed.signal()
-		if got := next(t, sub); names(got) != "now" {
-			t.Errorf("the watch then delivered %s, want \"now\"", names(got))
+		if got := next(t, sub); changedNames(got) != "now" {
+			t.Errorf("the watch then delivered %s, want \"now\"", changedNames(got))
 		}
 		for reason, after := range map[string]int64{
 			"older than the tombstones": ago(DefaultTombstones),
@@ -247,7 +256,7 @@ func TestWatch_After_ReplaysChanges(t *testing.T) {
 		} {
 			sub := watch(t, s, WatchQuery{After: new(threeport.ID(after))})
 			if got, err := sub.Next(t.Context()); !errors.Is(err, ErrReset) {
-				t.Errorf("%s: got %s, %v, want %v", reason, names(got), err, ErrReset)
+				t.Errorf("%s: got %s, %v, want %v", reason, changedNames(got), err, ErrReset)
 			}
 		}
 		if _, err := s.Watch(t.Context(), WatchQuery{Filter: WorkloadQuery{Types: []string{"x"}}}); err == nil {
@@ -273,7 +282,8 @@ func TestWatch_TooManyChanges_IsReset(t *testing.T) {
 func TestWatch_ResumedWithLongTexts_IsReset(t *testing.T) {
 	s := open(t, Config{Address: "sqlite::memory:"})
 	after := databaseTime(t, s) - time.Hour.Microseconds()
-	const fitting = maxReplayedBytes / (maxListedText + 1)
+	const quotes = 8 // of four texts
+	const fitting = maxReplayedBytes / (maxListedText + 1 + quotes)
 	mustExec(t, s, `INSERT INTO workloads (type, id, name, cause, changedat) WITH RECURSIVE s (g) AS (SELECT 1 UNION ALL SELECT g + 1 FROM s WHERE g < ?)
 		SELECT 'WorkloadInstance', g, 'x', replace(hex(zeroblob(?)), '00', 'x'), ? + g FROM s`, fitting, maxMessage, after)
 	complete := watch(t, s, WatchQuery{After: new(threeport.ID(after))})
@@ -307,20 +317,20 @@ func TestWatch_TooManyReplays_IsReset(t *testing.T) {
 	expect := func(reason string, want error) {
 		t.Helper()
 		sub := watch(t, s, query)
-		if got, err := sub.Next(t.Context()); !errors.Is(err, want) || err == nil && names(got) != "web" {
-			t.Errorf("%s: got %s, %v, want %v", reason, names(got), err, want)
+		if got, err := sub.Next(t.Context()); !errors.Is(err, want) || err == nil && changedNames(got) != "web" {
+			t.Errorf("%s: got %s, %v, want %v", reason, changedNames(got), err, want)
 		}
 		sub.Close()
 	}
 	expect("as many watches hold rows as may", ErrReset)
-	if got := next(t, subs[0]); names(got) != "web" {
-		t.Fatalf("the first watch got %s, want \"web\"", names(got))
+	if got := next(t, subs[0]); changedNames(got) != "web" {
+		t.Fatalf("the first watch got %s, want \"web\"", changedNames(got))
 	}
 	expect("the first reader has not received the rows yet", ErrReset)
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
 	if got, err := subs[0].Next(ended); !errors.Is(err, context.Canceled) {
-		t.Fatalf("the first watch got %s, %v, want no more rows", names(got), err)
+		t.Fatalf("the first watch got %s, %v, want no more rows", changedNames(got), err)
 	}
 	expect("the first reader has received the rows", nil)
 	subs = append(subs, watch(t, s, query))

@@ -20,12 +20,14 @@ var (
 const (
 	// maxPending limits the undelivered workloads of a subscriber. Beyond that, loading all workloads again is cheaper.
 	maxPending = 5000
-	// maxPendingBytes limits the texts of these rows. A subscription with more is reset as well.
+	// maxPendingBytes limits the texts of these rows, as JSON. A subscription with more is reset as well. All subscriptions share the
+	// pending rows. After the first reader has sent a row, it also has its JSON until the last one has: its texts again, and fieldBytes.
 	maxPendingBytes = 8 << 20
-	// maxBatch limits the result of Next, and maxBatchBytes its texts, besides one row. Readers that do not read hold their results,
-	// each in other versions. All subscriptions share the pending rows.
-	maxBatch      = 250
+	// maxBatchBytes limits the result of Next as JSON, besides one row. Readers that do not read hold their results, each in other
+	// versions.
 	maxBatchBytes = 16 << 10
+	// maxOldest is the number of rows that are sorted for the next results.
+	maxOldest = 250
 )
 
 // Subscription receives changes of workloads. It keeps the newest row of each changed workload until Next returns it,
@@ -36,7 +38,7 @@ type Subscription struct {
 	ready chan struct{} // capacity 1: Next has something to return
 
 	mu            sync.Mutex
-	pending       map[threeport.Instance]*threeport.Workload
+	pending       map[threeport.Instance]*Change
 	pendingBytes  int
 	oldest        []changedKey // the pending rows to return next
 	position      int64        // all changes up to this time, in microseconds, were offered.
@@ -52,14 +54,14 @@ type Subscription struct {
 func newSubscription(f *feed, q WatchQuery, now int64) *Subscription {
 	return &Subscription{
 		feed: f, query: q, position: now,
-		ready: make(chan struct{}, 1), pending: make(map[threeport.Instance]*threeport.Workload),
+		ready: make(chan struct{}, 1), pending: make(map[threeport.Instance]*Change),
 		endReplay: func() {},
 	}
 }
 
 // Next waits for changes and returns them in the order of Changed. A row that was deleted, or no longer matches the
 // query, has Gone set. The error is [ErrReset], [ErrEnded] or that of ctx. Only one goroutine may call it at a time.
-func (s *Subscription) Next(ctx context.Context) ([]threeport.Workload, error) {
+func (s *Subscription) Next(ctx context.Context) ([]*Change, error) {
 	for {
 		if rows, err := s.take(); err != nil || len(rows) > 0 {
 			return rows, err
@@ -131,13 +133,13 @@ func (s *Subscription) reset(place int64) {
 // requireReset schedules a reset. Until Next returns it, nothing is queued, since the reader then loads everything.
 func (s *Subscription) requireReset(place int64) {
 	s.resetDue, s.resetPosition = true, place
-	s.pending = make(map[threeport.Instance]*threeport.Workload) // one that was cleared would keep its memory
+	s.pending = make(map[threeport.Instance]*Change) // one that was cleared would keep its memory
 	s.pendingBytes, s.oldest = 0, nil
 	wake(s.ready)
 }
 
 // take removes and returns the oldest pending changes. The reader has sent the previous ones.
-func (s *Subscription) take() ([]threeport.Workload, error) {
+func (s *Subscription) take() ([]*Change, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.sending || s.resetDue {
@@ -156,8 +158,8 @@ func (s *Subscription) take() ([]threeport.Workload, error) {
 }
 
 // nextBatch removes and returns the oldest pending rows.
-func (s *Subscription) nextBatch() (rows []threeport.Workload) {
-	for size := 0; len(rows) < maxBatch && size < maxBatchBytes && len(s.pending) > 0; {
+func (s *Subscription) nextBatch() (rows []*Change) {
+	for size := 0; size < maxBatchBytes && len(s.pending) > 0; {
 		if len(s.oldest) == 0 {
 			if len(rows) > 0 {
 				return rows
@@ -171,9 +173,9 @@ func (s *Subscription) nextBatch() (rows []threeport.Workload) {
 			continue // its newer version comes later
 		}
 		delete(s.pending, key.instance)
-		s.pendingBytes -= textBytes(row)
-		rows = append(rows, *row)
-		size += textBytes(row)
+		s.pendingBytes -= row.textBytes
+		rows = append(rows, row)
+		size += fieldBytes + row.textBytes
 	}
 	return rows
 }
@@ -187,17 +189,12 @@ func (s *Subscription) sortOldest() {
 	slices.SortFunc(keys, func(a, b changedKey) int {
 		return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.instance.Type, b.instance.Type), cmp.Compare(a.instance.ID, b.instance.ID))
 	})
-	s.oldest = slices.Clone(keys[:min(len(keys), maxBatch)])
-}
-
-// textBytes is the size of a row's texts.
-func textBytes(row *threeport.Workload) int {
-	return len(row.Name) + len(row.Said) + len(row.Reason) + len(row.Cause)
+	s.oldest = slices.Clone(keys[:min(len(keys), maxOldest)])
 }
 
 // offer queues the rows that match the query, and reports false if the subscription must be reset. All subscriptions share
-// the rows and must not modify them. Copies for hundreds of slow readers would need most of the memory.
-func (s *Subscription) offer(rows []*workloadRow) bool {
+// the rows: copies for hundreds of slow readers would need most of the memory.
+func (s *Subscription) offer(rows []*changedRow) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.resetDue {
@@ -212,16 +209,14 @@ func (s *Subscription) offer(rows []*workloadRow) bool {
 			continue
 		}
 		if ok {
-			s.pendingBytes -= textBytes(queued)
+			s.pendingBytes -= queued.textBytes
 		}
-		workload := &row.Workload
-		if row.deleted || !s.query.Filter.matches(workload) {
-			gone := *workload
-			gone.Gone = true
-			workload = &gone
+		change := row.Change
+		if row.deleted || !s.query.Filter.matches(&change.Workload) {
+			change = row.asGone()
 		}
-		s.pending[row.Instance] = workload
-		s.pendingBytes += textBytes(workload)
+		s.pending[row.Instance] = change
+		s.pendingBytes += change.textBytes
 	}
 	switch {
 	case len(s.pending) > maxPending, s.pendingBytes > maxPendingBytes:

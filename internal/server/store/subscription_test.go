@@ -6,19 +6,20 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/threeport/threeport-agent/internal/threeport"
 )
 
-// changedRow is a row as the feed reads it.
-func changedRow(id int64, status string, changed int64) *workloadRow {
+// rowOf is a row of a workload.
+func rowOf(id int64, status string, changed int64) *workloadRow {
 	return &workloadRow{Workload: threeport.Workload{
 		Instance: threeport.Instance{Type: workload, ID: threeport.ID(id)}, Status: status, Changed: threeport.ID(changed),
 	}}
 }
 
 // changes summarizes rows for comparison.
-func changes(rows []threeport.Workload) string {
+func changes(rows []*Change) string {
 	text := ""
 	for _, row := range rows {
 		text += fmt.Sprintf("%d@%d", row.ID, row.Changed)
@@ -32,10 +33,10 @@ func changes(rows []threeport.Workload) string {
 
 func TestSubscription_SeveralVersions_KeepsNewest(t *testing.T) {
 	sub := newSubscription(newFeed(nil), WatchQuery{}, 0)
-	sub.offer([]*workloadRow{changedRow(1, "Down", 30), changedRow(2, "Down", 20)})
-	sub.offer([]*workloadRow{changedRow(2, "Down", 10), changedRow(3, "Down", 5)}) // read late
+	sub.offer(changedRows(rowOf(1, "Down", 30), rowOf(2, "Down", 20)))
+	sub.offer(changedRows(rowOf(2, "Down", 10), rowOf(3, "Down", 5))) // read late
 	for i := range int64(100) {
-		sub.offer([]*workloadRow{changedRow(4, "Down", 40+i)})
+		sub.offer(changedRows(rowOf(4, "Down", 40+i)))
 	}
 	got, err := sub.Next(t.Context())
 	if want := "3@5, 2@20, 1@30, 4@139, "; err != nil || changes(got) != want {
@@ -48,10 +49,11 @@ func TestSubscription_SeveralVersions_KeepsNewest(t *testing.T) {
 
 func TestSubscription_TooManyBytes_IsReset(t *testing.T) {
 	sub := newSubscription(newFeed(nil), WatchQuery{}, 0)
-	long := func(id, changed int64, size int) []*workloadRow {
-		row := changedRow(id, "Down", changed)
-		row.Cause = strings.Repeat("x", size)
-		return []*workloadRow{row}
+	empty := changedRows(rowOf(1, "Down", 1))[0].textBytes
+	long := func(id, changed int64, size int) []*changedRow {
+		row := rowOf(id, "Down", changed)
+		row.Cause = strings.Repeat("x", size-empty)
+		return changedRows(row)
 	}
 	for version := range int64(3) { // only the newest version of a row is pending
 		if !sub.offer(long(1, version+1, maxPendingBytes)) {
@@ -61,7 +63,7 @@ func TestSubscription_TooManyBytes_IsReset(t *testing.T) {
 	if got, err := sub.take(); err != nil || changes(got) != "1@3, " {
 		t.Fatalf("got %s, %v, want the newest version", changes(got), err)
 	}
-	if !sub.offer(long(2, 4, maxPendingBytes)) || sub.offer(long(3, 5, 1)) {
+	if !sub.offer(long(2, 4, maxPendingBytes)) || sub.offer(long(3, 5, empty)) {
 		t.Error("want a reset with the first byte beyond the limit")
 	}
 	if _, err := sub.take(); !errors.Is(err, ErrReset) {
@@ -77,31 +79,75 @@ func TestSubscription_Offer_SharesRows(t *testing.T) {
 	first, second := newSubscription(newFeed(nil), WatchQuery{}, 0), newSubscription(newFeed(nil), WatchQuery{}, 0)
 	var rows []*workloadRow
 	for i := range int64(maxPending) {
-		rows = append(rows, changedRow(i, "Down", i+1))
+		rows = append(rows, rowOf(i, "Down", i+1))
 	}
-	first.offer(rows)
-	second.offer(rows)
+	changed := changedRows(rows...)
+	first.offer(changed)
+	second.offer(changed)
 	for instance, row := range first.pending {
 		if second.pending[instance] != row {
 			t.Fatalf("the subscription has no row, or a copy, for %v", instance)
 		}
 	}
-	rows[0].deleted = true
-	rows[0].Changed++
-	first.offer(rows[:1])
-	if rows[0].Gone || second.pending[rows[0].Instance].Gone {
+}
+
+// A deleted row is the same for all subscriptions, and so is a row for those whose filter it no longer matches.
+func TestSubscription_Offer_SharesGoneRows(t *testing.T) {
+	feed := newFeed(nil)
+	all := newSubscription(feed, WatchQuery{}, 0)
+	down := newSubscription(feed, WatchQuery{Filter: WorkloadQuery{Statuses: []string{"Down"}}}, 0)
+	failed := newSubscription(feed, WatchQuery{Filter: WorkloadQuery{Statuses: []string{"Error"}}}, 0)
+	rows := changedRows(rowOf(1, "Healthy", 1))
+	for _, sub := range []*Subscription{down, all, failed} {
+		sub.offer(rows)
+	}
+	of := rows[0].Instance
+	if gone := down.pending[of]; !gone.Gone || failed.pending[of] != gone {
+		t.Errorf("got %p and %p, want one row that is gone", gone, failed.pending[of])
+	}
+	if row := all.pending[of]; row != rows[0].Change || row.Gone {
 		t.Error("a row that all subscriptions share was modified")
 	}
 }
 
+func TestChange_JSON_IsEncodedOnce(t *testing.T) {
+	rows := changedRows(rowOf(1, "Down", 1))
+	var lines [][]byte
+	for range 3 {
+		sub := newSubscription(newFeed(nil), WatchQuery{}, 0)
+		sub.offer(rows)
+		got, err := sub.Next(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		line, err := got[0].JSON()
+		if err != nil {
+			t.Fatal(err)
+		}
+		lines = append(lines, line)
+	}
+	for _, line := range lines {
+		if &line[0] != &lines[0][0] {
+			t.Error("a row was encoded again for another subscription")
+		}
+	}
+	if want := `{"type":"WorkloadInstance","id":"1","name":"","status":"Down","delaySeconds":0,"changed":"1"}`; string(lines[0]) != want {
+		t.Errorf("got %s, want %s", lines[0], want)
+	}
+	year := time.Date(10_000, 1, 1, 0, 0, 0, 0, time.UTC)
+	if line, err := NewChange(threeport.Workload{Since: &year}).JSON(); err == nil {
+		t.Errorf("a time that JSON does not have was encoded as %s", line)
+	}
+}
+
 func TestSubscription_DeletedOrNoLongerMatching_IsGone(t *testing.T) {
-	deleted := changedRow(4, "Down", 4)
+	deleted := rowOf(4, "Down", 4)
 	deleted.deleted = true
-	other := changedRow(5, "Down", 5)
+	other := rowOf(5, "Down", 5)
 	other.Type = helm
-	elsewhere := changedRow(6, "Down", 6)
+	elsewhere := rowOf(6, "Down", 6)
 	elsewhere.ClusterUID = "uid-b"
-	rows := []*workloadRow{changedRow(1, "Down", 1), changedRow(2, "Healthy", 2), deleted, other, elsewhere}
+	rows := changedRows(rowOf(1, "Down", 1), rowOf(2, "Healthy", 2), deleted, other, elsewhere)
 	tests := []struct {
 		reason string
 		query  WatchQuery
@@ -127,12 +173,19 @@ func TestSubscription_DeletedOrNoLongerMatching_IsGone(t *testing.T) {
 
 func TestSubscription_Next_ReturnsBatches(t *testing.T) {
 	sub := newSubscription(newFeed(nil), WatchQuery{}, 0)
-	for id := range int64(maxBatch + 1) {
-		sub.offer([]*workloadRow{changedRow(id, "Down", 1000-id)})
+	for id := range int64(maxOldest + 1) {
+		sub.offer(changedRows(rowOf(id, "Down", 1000-id)))
 	}
-	for _, want := range []int{maxBatch, 1} {
-		if got, err := sub.Next(t.Context()); err != nil || len(got) != want {
-			t.Errorf("got %d, %v; want %d", len(got), err, want)
+	for want := int64(1000 - maxOldest); want <= 1000; {
+		got, err := sub.Next(t.Context())
+		if most := maxBatchBytes/fieldBytes + 1; err != nil || len(got) == 0 || len(got) > most {
+			t.Fatalf("got %d rows, %v; want up to %d", len(got), err, most)
+		}
+		for _, row := range got {
+			if int64(row.Changed) != want {
+				t.Fatalf("got version %d, want %d", row.Changed, want)
+			}
+			want++
 		}
 	}
 }
@@ -140,9 +193,9 @@ func TestSubscription_Next_ReturnsBatches(t *testing.T) {
 func TestSubscription_Next_LongTexts_ReturnsFewRows(t *testing.T) {
 	sub := newSubscription(newFeed(nil), WatchQuery{}, 0)
 	for id := range int64(3) {
-		row := changedRow(id, "Down", id+1)
-		row.Cause = strings.Repeat("\U0001F600", maxBatchBytes/4/2+1) // more than half, in bytes
-		sub.offer([]*workloadRow{row})
+		row := rowOf(id, "Down", id+1)
+		row.Cause = strings.Repeat("x", maxBatchBytes/2+1)
+		sub.offer(changedRows(row))
 	}
 	for _, want := range []string{"0@1, 1@2, ", "2@3, "} {
 		if got, err := sub.Next(t.Context()); err != nil || changes(got) != want {
@@ -154,13 +207,13 @@ func TestSubscription_Next_LongTexts_ReturnsFewRows(t *testing.T) {
 func TestSubscription_TooManyPending_IsReset(t *testing.T) {
 	sub := newSubscription(newFeed(nil), WatchQuery{}, 0)
 	for id := range int64(maxPending + 1) {
-		sub.offer([]*workloadRow{changedRow(id, "Down", id)})
+		sub.offer(changedRows(rowOf(id, "Down", id)))
 	}
-	sub.offer([]*workloadRow{changedRow(1, "Down", 9999)}) // dropped, since a reset is pending
+	sub.offer(changedRows(rowOf(1, "Down", 9999))) // dropped, since a reset is pending
 	if got, err := sub.Next(t.Context()); !errors.Is(err, ErrReset) {
 		t.Errorf("got %d, %v, want %v", len(got), err, ErrReset)
 	}
-	sub.offer([]*workloadRow{changedRow(1, "Down", 10_000)})
+	sub.offer(changedRows(rowOf(1, "Down", 10_000)))
 	if got, err := sub.Next(t.Context()); err != nil || changes(got) != "1@10000, " {
 		t.Errorf("after the reset take returned %s, error %v; want no error and \"1@10000, \"", changes(got), err)
 	}
@@ -202,7 +255,7 @@ func TestSubscription_Position(t *testing.T) {
 	sub.advance(1500)
 	sub.advance(1200) // a read that began before the subscription
 	wantPosition(t, sub, 1500)
-	sub.offer([]*workloadRow{changedRow(1, "Down", 1600), changedRow(2, "Down", 1590)})
+	sub.offer(changedRows(rowOf(1, "Down", 1600), rowOf(2, "Down", 1590)))
 	sub.advance(1700)
 	wantPosition(t, sub, 1589)
 	if _, err := sub.Next(t.Context()); err != nil {
@@ -211,7 +264,7 @@ func TestSubscription_Position(t *testing.T) {
 	wantPosition(t, sub, 1700)
 
 	for id := range int64(maxPending + 1) {
-		sub.offer([]*workloadRow{changedRow(id, "Down", 1800+id)})
+		sub.offer(changedRows(rowOf(id, "Down", 1800+id)))
 	}
 	sub.advance(9000)
 	wantPosition(t, sub, 1700) // a reset is pending

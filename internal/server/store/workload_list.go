@@ -128,10 +128,12 @@ func scanWorkload(scan scanner) (*workloadRow, error) {
 	return &row, nil
 }
 
+// fieldBytes is about what a workload has besides its texts as JSON: the names of the fields, and the values with small limits.
+const fieldBytes = 512
+
 // workloadBytes is about the size of a workload in an answer.
 func workloadBytes(row *workloadRow) int {
-	const others = 512 // the names of the fields, and the values with small limits
-	return others + jsonBytes(row.Name, row.Said, row.Reason, row.Cause)
+	return fieldBytes + jsonBytes(row.Name, row.Said, row.Reason, row.Cause)
 }
 
 // Workloads returns a page of workloads, with texts cut to maxListedText. A page ends after maxPageBytes, also with fewer
