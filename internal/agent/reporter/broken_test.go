@@ -266,7 +266,7 @@ func (w *world) awaitPermission(user *rest.Config, namespace string) {
 func TestInformers_ConfiguredNamespaces_WatchesNoOthers(t *testing.T) {
 	t.Parallel()
 	config := quick()
-	config.Namespaces = []string{unique(t)}
+	config.Namespaces = []string{uniqueName(t)}
 	w := newNamedWorld(t, config.Namespaces[0], shared.reader, config)
 	w.run()
 	w.create(configMap("conf"))

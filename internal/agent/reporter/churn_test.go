@@ -67,7 +67,7 @@ func TestReporter_Churn_LeavesNothingBehind(t *testing.T) {
 // churn declares workloads that list an object of a kind each, with a Pod and an Event, and removes all of them.
 func (w *world) churn(workloads, kinds int) {
 	w.Helper()
-	group := unique(w.T) + ".example.com"
+	group := uniqueName(w.T) + ".example.com"
 	definitions := make([]*unstructured.Unstructured, kinds)
 	w.atOnce(kinds, func(n int) error {
 		var err error

@@ -60,7 +60,7 @@ func newWorld(t *testing.T, user *rest.Config, config Config) *world {
 
 func newIdleWorld(t *testing.T, user *rest.Config, config Config) *world {
 	t.Helper()
-	return newNamedWorld(t, unique(t), user, config)
+	return newNamedWorld(t, uniqueName(t), user, config)
 }
 
 func newNamedWorld(t *testing.T, namespace string, user *rest.Config, config Config) *world {
@@ -106,8 +106,8 @@ func (w *world) run() {
 
 var worlds atomic.Int64
 
-// unique returns a name that no other test has, and no repetition of this test.
-func unique(t *testing.T) string {
+// uniqueName returns a name that no other test has, and no repetition of this test.
+func uniqueName(t *testing.T) string {
 	t.Helper()
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(t.Name()))
@@ -229,7 +229,7 @@ func (w *world) remove(obj *unstructured.Unstructured) {
 // user returns a new user with a ClusterRole of the given rules in YAML.
 func user(t *testing.T, rules string) (config *rest.Config, name string) {
 	t.Helper()
-	name = unique(t)
+	name = uniqueName(t)
 	_, config, err := shared.api.User(name)
 	if err != nil {
 		t.Fatal(err)
