@@ -20,7 +20,7 @@ CONTROLLER_GEN = $(TOOL) controller-gen
 VALE           = $(TOOL) vale
 SBOM           = CGO_ENABLED=0 GOPROXY=off $(TOOL) cyclonedx-gomod app -json -licenses -noserial
 GOVULNCHECK    = $(TOOL) govulncheck
-BENCHSTAT      = $(TOOL) benchstat
+BENCHSTAT      = $(GO) tool -modfile=$(CURDIR)/hack/benchstat/go.mod benchstat
 
 # Packages do not contain the folder of the checkout. A clean checkout in another folder uses the same build and lint caches.
 export GOFLAGS += -trimpath

@@ -29,7 +29,7 @@ func TestWrites_AgentChangesLockedRow_OthersHaveConnections(t *testing.T) {
 		db, err := sql.Open("pgx", address)
 		a.must(err)
 		defer db.Close() //nolint:errcheck // it only reads
-		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 		defer cancel()
 		var attack sync.WaitGroup
 		path := fmt.Sprintf("/v0/workload-instances/%d", a.own.instance)
