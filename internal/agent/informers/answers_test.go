@@ -34,7 +34,9 @@ func TestDiscovery_LargeAnswer_IsNotRead(t *testing.T) {
 	written := make(chan int64, 10)
 	clients := clientsOf(t, func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
+		_, _ = io.WriteString(w, `{"kind":"APIResourceList","apiVersion":"v1","groupVersion":"evil.example/v1","resources":[`)
 		n, _ := io.CopyN(w, spaces{}, size)
+		_, _ = io.WriteString(w, "]}")
 		written <- n
 	})
 	_, err := clients.resolve(t.Context(), schema.GroupVersionKind{Group: "evil.example", Version: "v1", Kind: "X"}, false)

@@ -109,7 +109,8 @@ func TestPodCache_LongLists_TakeLittleMemory(t *testing.T) {
 // Everybody who may create objects chooses their owners. The registry has all of them in its indexes.
 func TestOwners_LongReferences_TakeLittleMemory(t *testing.T) {
 	const n, limit = 200, 10 << 10 // bytes per object
-	long := strings.Repeat("x", maxIdentity-10)
+	long := strings.Repeat("x", maxIdentity-20)
+	first := func(text string, n int) string { return text[:min(len(text), n)] }
 	registry := target.NewRegistry()
 	before := heapBytes()
 	for i := range n {
@@ -117,7 +118,7 @@ func TestOwners_LongReferences_TakeLittleMemory(t *testing.T) {
 		for j := range 16 {
 			unique := fmt.Sprintf("%d-%d", i, j)
 			o.OwnerReferences = append(o.OwnerReferences, metav1.OwnerReference{
-				APIVersion: "g" + unique + "." + long + "/v1", Kind: ("K" + unique + long)[:maxKind], Name: "n" + unique + long, UID: types.UID(("u" + unique + long)[:maxUID]),
+				APIVersion: "g" + unique + "." + long + "/v1", Kind: first("K"+unique+long, maxKind), Name: "n" + unique + long, UID: types.UID(first("u"+unique+long, maxUID)),
 			})
 			if j%2 == 0 { // as long as they can be
 				o.OwnerReferences[j].Kind, o.OwnerReferences[j].UID = "K"+unique+long, types.UID("u"+unique+long)
