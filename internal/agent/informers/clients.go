@@ -128,12 +128,17 @@ func named(name string) metav1.ListOptions {
 	return metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector(metav1.ObjectNameField, name).String()}
 }
 
+// boundRead bounds the time of the read of one object, and its answer in bytes.
+func boundRead(ctx context.Context, bytes int64) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(withAnswerLimit(ctx, bytes), readTimeout)
+}
+
 // fetch reads the newest version of one object, but of a Secret the metadata only. It returns errNoObject if there is none.
 func (c *Clients) fetch(ctx context.Context, gvr schema.GroupVersionResource, ref target.Ref) (runtime.Object, error) {
 	if ref.GroupKind() == secretKind.GroupKind() {
 		return c.fetchMetadata(ctx, gvr, ref)
 	}
-	ctx, cancel := context.WithTimeout(withAnswerLimit(ctx, maxObjectBytes), readTimeout)
+	ctx, cancel := boundRead(ctx, maxObjectBytes)
 	defer cancel()
 	list, err := c.dynamic.Resource(gvr).Namespace(ref.Namespace).List(ctx, named(ref.Name))
 	if err != nil {
@@ -147,7 +152,7 @@ func (c *Clients) fetch(ctx context.Context, gvr schema.GroupVersionResource, re
 
 // fetchMetadata reads the newest metadata of one object. It returns errNoObject if there is none.
 func (c *Clients) fetchMetadata(ctx context.Context, gvr schema.GroupVersionResource, ref target.Ref) (*metav1.PartialObjectMetadata, error) {
-	ctx, cancel := context.WithTimeout(withAnswerLimit(ctx, maxMetadataBytes), readTimeout)
+	ctx, cancel := boundRead(ctx, maxMetadataBytes)
 	defer cancel()
 	list, err := c.metadataOf(gvr).Resource(gvr).Namespace(ref.Namespace).List(ctx, named(ref.Name))
 	if err != nil {

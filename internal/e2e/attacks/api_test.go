@@ -160,6 +160,23 @@ func (a *api) workload(s *store.Store, cluster string) workload {
 	return w
 }
 
+// statuses adds workloads of the attacking agent, before start. It returns a set with a status of each.
+func (a *api) statuses(workloads int, status threeport.StatusReport) threeport.ReportSet {
+	a.Helper()
+	s, err := store.Open(a.Context(), store.Config{Address: a.address})
+	a.must(err)
+	defer func() { a.must(s.Close()) }()
+	set := threeport.ReportSet{Agent: threeport.Agent{ClusterUID: ownCluster, Time: time.Now()}}
+	for range workloads {
+		of := status
+		set.Reports = append(set.Reports, threeport.Report{
+			Instance: threeport.Instance{Type: threeport.TypeWorkloadInstance, ID: threeport.ID(a.workload(s, ownCluster).instance)},
+			Status:   &of,
+		})
+	}
+	return set
+}
+
 func (a *api) must(err error) {
 	a.Helper()
 	if err != nil {

@@ -10,7 +10,6 @@ import (
 	"golang.org/x/net/http2"
 	"golang.org/x/net/http2/hpack"
 
-	"github.com/threeport/threeport-agent/internal/server/store"
 	"github.com/threeport/threeport-agent/internal/threeport"
 )
 
@@ -26,16 +25,7 @@ func TestMemory_WatchesStallAtDifferentVersions(t *testing.T) {
 	onDatabases(t, func(t *testing.T, address string) {
 		t.Helper()
 		a := newAPI(t, address)
-		s, err := store.Open(t.Context(), store.Config{Address: address})
-		a.must(err)
-		set := threeport.ReportSet{Agent: threeport.Agent{ClusterUID: ownCluster, Time: time.Now()}}
-		for range workloads {
-			set.Reports = append(set.Reports, threeport.Report{
-				Instance: threeport.Instance{Type: threeport.TypeWorkloadInstance, ID: threeport.ID(a.workload(s, ownCluster).instance)},
-				Status:   &threeport.StatusReport{Status: "Down", Reason: "R"},
-			})
-		}
-		a.must(s.Close())
+		set := a.statuses(workloads, threeport.StatusReport{Status: "Down", Reason: "R"})
 		a.start()
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 		defer cancel()

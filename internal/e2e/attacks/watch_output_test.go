@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/threeport/threeport-agent/internal/server/store"
 	"github.com/threeport/threeport-agent/internal/threeport"
 )
 
@@ -27,16 +26,7 @@ func TestWatches_OneViewer_OutputIsBounded(t *testing.T) {
 	onDatabases(t, func(t *testing.T, address string) {
 		t.Helper()
 		a := newAPI(t, address)
-		s, err := store.Open(t.Context(), store.Config{Address: address})
-		a.must(err)
-		set := threeport.ReportSet{Agent: threeport.Agent{ClusterUID: ownCluster}}
-		for range workloads {
-			set.Reports = append(set.Reports, threeport.Report{
-				Instance: threeport.Instance{Type: threeport.TypeWorkloadInstance, ID: threeport.ID(a.workload(s, ownCluster).instance)},
-				Status:   &threeport.StatusReport{Reason: "CrashLoopBackOff", Cause: "pod web-66c6ccd947-bh2rs: container web is waiting"},
-			})
-		}
-		a.must(s.Close())
+		set := a.statuses(workloads, threeport.StatusReport{Reason: "CrashLoopBackOff", Cause: "pod web-66c6ccd947-bh2rs: container web is waiting"})
 		a.start()
 		ctx, cancel := context.WithCancel(t.Context())
 		var all sync.WaitGroup
