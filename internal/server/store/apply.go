@@ -62,8 +62,8 @@ type reportingAgent struct {
 	took    time.Duration
 }
 
-// applyItems applies the items in one transaction. If the database rejects their data, it splits the items in halves
-// until only the rejected report is left.
+// applyItems applies the items in one transaction, and what that leaves unfinished in further ones. If the database rejects their data,
+// it splits the items in halves until only the rejected report is left.
 func (s *Store) applyItems(ctx context.Context, agent *reportingAgent, items []*item) error {
 	applied, err := s.applyInTx(ctx, agent, items)
 	if isRejectedData(err) { // may be a collision of row IDs between two processes
@@ -74,7 +74,10 @@ func (s *Store) applyItems(ctx context.Context, agent *reportingAgent, items []*
 		agent.claimed = append(agent.claimed, applied.claimed...)
 		s.eventGrowth.add(applied.newEvents)
 		s.overQuota.Add(float64(applied.overQuota))
-		return s.prepared.prepare(ctx, s.write)
+		if err := s.prepared.prepare(ctx, s.write); err != nil || len(applied.unfinished) == 0 {
+			return err
+		}
+		return s.applyItems(ctx, agent, applied.itemsWithRest())
 	case !isRejectedData(err) || len(items) == 0: // only the heartbeat was written
 		return err
 	case len(items) == 1:
@@ -129,6 +132,15 @@ type applyTx struct {
 	newEvents map[instanceKey]int
 	// claimed are the workloads that the transaction assigned to the cluster.
 	claimed []threeport.Instance
+	// unfinished are the items that the next transaction continues.
+	unfinished []unfinishedItem
+}
+
+// unfinishedItem is an item that a transaction did not answer. rest is the unwritten part of its tree; nil if the item only waits for the
+// answer of the one that supersedes it.
+type unfinishedItem struct {
+	item *item
+	rest *treeWrite
 }
 
 func (a *applyTx) run(ctx context.Context) error {
@@ -152,10 +164,26 @@ func (a *applyTx) run(ctx context.Context) error {
 			return fmt.Errorf("%s: %w", step.doing, err)
 		}
 	}
-	for _, old := range a.superseded {
-		old.answerOld()
+	for _, s := range a.superseded {
+		if s.by.isAnswered() {
+			s.answerOld()
+		} else {
+			a.unfinished = append(a.unfinished, unfinishedItem{item: s.old})
+		}
 	}
 	return nil
+}
+
+// itemsWithRest returns the unfinished items for the next transaction, after this one was committed.
+func (a *applyTx) itemsWithRest() []*item {
+	items := make([]*item, len(a.unfinished))
+	for n, u := range a.unfinished {
+		if u.rest != nil {
+			u.rest.changedAt = a.workloads[u.item.instance].changedAt
+		}
+		items[n], u.item.rest = u.item, u.rest
+	}
+	return items
 }
 
 // dropSuperseded keeps the newest item of each key. It ignores rejected items, which supersede none.

@@ -8,13 +8,16 @@ import (
 // Bounds of a transaction that applies reports, so that it takes little memory and does not block other writers for long. 250 new Events
 // take about 12 ms. The bytes are those of the reports and of the rows that they change. A tree without objects marks all stored ones
 // as gone. An operation moves the stored definition.
+//
+// A tree with more changes than nodesPerTx is written by several transactions.
 const (
 	reportsPerTx = 250
 	bytesPerTx   = 8 << 20
+	nodesPerTx   = 1000
 )
 
-// nodeBytes is about what an object of a tree costs: it is read, compared and written.
-const nodeBytes = 512
+// nodeBytes is what an object of a tree costs: it is read, compared and written.
+const nodeBytes = bytesPerTx / nodesPerTx
 
 // chunksOf splits items into those of one transaction each, in their order. An item that exceeds the bounds is alone.
 func (s *Store) chunksOf(ctx context.Context, clusterUID string, items []*item) ([][]*item, error) {
@@ -85,7 +88,7 @@ func (s *Store) treeCosts(ctx context.Context, items []*item, places []int, cost
 			integers("id", places, func(n int) int64 { return items[n].instance.id }),
 		},
 		len(places),
-		[]any{bytesPerTx / nodeBytes},
+		[]any{nodesPerTx},
 	}, func(scan scanner) error {
 		var place, objects int64
 		err := scan(&place, &objects)

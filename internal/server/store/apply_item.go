@@ -33,7 +33,8 @@ type item struct {
 	definition string
 	// specDigest is the digest of the definition; empty for none.
 	specDigest string
-	created    *int64 // when the cluster created the object, in microseconds since 1970; nil if the definition does not say so
+	created    *int64     // when the cluster created the object, in microseconds since 1970; nil if the definition does not say so
+	rest       *treeWrite // the unwritten part of the tree; nil before the first transaction
 	result     *threeport.ReportAnswer
 }
 
@@ -190,6 +191,9 @@ func (i *item) reject(code, detail string) {
 		Problem: &threeport.ReportProblem{Code: code, Detail: detail},
 	}
 }
+
+// isAnswered reports whether the item has its answer.
+func (i *item) isAnswered() bool { return i.result.Outcome != "" }
 
 // isRejected reports whether the item was rejected.
 func (i *item) isRejected() bool { return i.result.Outcome == threeport.OutcomeRejected }

@@ -43,11 +43,15 @@ type storedBytes struct {
 
 // reserve counts bytes that the transaction adds or, if negative, frees. It reports false if they exceed the quota.
 func (a *applyTx) reserve(bytes int64) bool {
-	if bytes > 0 && a.stored.before+a.stored.added+bytes > a.store.config.ClusterBytes {
+	if !a.hasSpace(bytes) {
 		return false
 	}
 	a.stored.added += bytes
 	return true
+}
+
+func (a *applyTx) hasSpace(bytes int64) bool {
+	return bytes <= 0 || a.stored.before+a.stored.added+bytes <= a.store.config.ClusterBytes
 }
 
 // rejectOverQuota rejects a report that needs more space than the cluster has left. member is the part of the report.

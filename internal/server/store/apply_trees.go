@@ -15,6 +15,9 @@ type treeNode struct {
 	*storedObject
 	of  instanceKey
 	key string
+	// growth is how many bytes the node adds to the stored one. A node that was gone counts as new, although its row exists;
+	// [Store.Prune] corrects that.
+	growth int64
 }
 
 // storedObject is an object of a tree as its row has it.
@@ -50,55 +53,98 @@ func nodeKey(o *threeport.ObjectRef) string {
 // deleted together.
 const maxGone = 20_000
 
-// treeChanges are the writes that bring the stored trees to newer versions.
+// treeChanges are the writes that bring stored trees to newer versions.
 type treeChanges struct {
-	workloads []*workloadState
-	written   []treeNode // new or changed
-	gone      []treeNode // stored, but no longer in the tree
+	written []treeNode // new or changed
+	gone    []treeNode // stored, but no longer in the tree
+}
+
+// treeWrite is a tree, or the rest of one, that has to be written.
+type treeWrite struct {
+	treeChanges
+	counts    treeCounts // of the whole tree
+	changedAt int64      // that of the workload's row after the transaction that left this rest
 }
 
 // applyTrees writes the trees that are newer than the stored ones. It writes only nodes that differ.
 func (a *applyTx) applyTrees(ctx context.Context) error {
 	var newer []*item
-	var workloads []*workloadState
+	var unread []*workloadState
 	for _, one := range sortedItems(a.items, func(i *item) (instanceKey, bool) { return i.instance, i.Tree != nil }, compareInstances) {
 		w := a.workloads[one.instance]
 		if one.version <= w.treeVersion {
 			one.answerNotNewer(w.treeVersion)
 			continue
 		}
-		newer, workloads = append(newer, one), append(workloads, w)
+		newer = append(newer, one)
+		if !one.continues(w) {
+			unread = append(unread, w)
+		}
 	}
-	present, err := a.readTrees(ctx, workloads)
+	present, err := a.readTrees(ctx, unread)
 	if err != nil {
 		return err
 	}
 	var changes treeChanges
-	for n, one := range newer {
-		a.applyTree(&changes, one, workloads[n], present[one.instance])
+	var finished, unfinished []*workloadState
+	for _, one := range newer {
+		w := a.workloads[one.instance]
+		write := one.rest
+		if !one.continues(w) {
+			objects := a.storedObjects(one)
+			write = &treeWrite{treeChanges: diffTree(one.instance, objects, present[one.instance]), counts: countTree(objects)}
+		}
+		if !a.hasSpace(write.growth()) {
+			a.rejectOverQuota(one, "tree")
+			continue
+		}
+		part := a.applyTree(one, w, write)
+		if one.isAnswered() {
+			finished = append(finished, w)
+		} else {
+			unfinished = append(unfinished, w)
+		}
+		changes.written, changes.gone = append(changes.written, part.written...), append(changes.gone, part.gone...)
 	}
-	return a.writeTrees(ctx, changes)
+	if err := a.writeNodes(ctx, changes); err != nil {
+		return err
+	}
+	if err := a.writeChangedAt(ctx, unfinished); err != nil {
+		return err
+	}
+	return a.writeTreeVersions(ctx, finished)
 }
 
-// applyTree adds the changes of one tree, unless they exceed the cluster's quota.
-func (a *applyTx) applyTree(to *treeChanges, one *item, w *workloadState, present map[string]*storedObject) {
-	objects := a.storedObjects(one)
-	changes := diffTree(one.instance, objects, present)
-	if !a.reserve(changes.growth(present)) {
-		a.rejectOverQuota(one, "tree")
-		return
-	}
-	if w.treeVersion == 0 {
-		one.answerCreated()
-	} else {
-		one.answerUpdated()
-	}
-	w.treeVersion, w.tree = one.version, countTree(objects)
-	if len(changes.written)+len(changes.gone) > 0 {
+// continues reports whether the stored tree is as the part before left it.
+func (i *item) continues(w *workloadState) bool {
+	return i.rest != nil && i.rest.changedAt == w.changedAt
+}
+
+// applyTree returns the changes for this transaction: at most nodesPerTx. It leaves the others to the next transaction; until then
+// the workload has the old version, and objects of both trees. After a crash the agent sends the tree again, and only what is left
+// differs.
+//
+// If another process has changed the workload since the part before, it returns all: two processes that write different trees would
+// undo each other's parts for ever.
+func (a *applyTx) applyTree(one *item, w *workloadState, write *treeWrite) treeChanges {
+	if write.count() > 0 {
 		w.changedAt = a.nextChangedAt(w.changedAt)
 	}
-	to.workloads = append(to.workloads, w)
-	to.written, to.gone = append(to.written, changes.written...), append(to.gone, changes.gone...)
+	part := write.treeChanges
+	if write.count() > nodesPerTx && (one.rest == nil || one.rest == write) {
+		first, others := write.split(nodesPerTx)
+		part = first
+		a.unfinished = append(a.unfinished, unfinishedItem{one, &treeWrite{treeChanges: others, counts: write.counts}})
+	} else {
+		if w.treeVersion == 0 {
+			one.answerCreated()
+		} else {
+			one.answerUpdated()
+		}
+		w.treeVersion, w.tree = one.version, write.counts
+	}
+	a.stored.added += part.growth()
+	return part
 }
 
 // storedObjects returns the objects of a tree as they are stored: with causes of limited length, and without references
@@ -141,26 +187,34 @@ func diffTree(of instanceKey, objects []*storedObject, present map[string]*store
 			continue
 		}
 		seen[key] = true
-		if old, known := present[key]; !known || !old.isLike(*o) {
-			c.written = append(c.written, treeNode{o, of, key})
+		switch old, known := present[key]; {
+		case !known:
+			c.written = append(c.written, treeNode{o, of, key, treeNodeBytes(key, o)})
+		case !old.isLike(*o):
+			c.written = append(c.written, treeNode{o, of, key, treeNodeBytes(key, o) - treeNodeBytes(key, old)})
 		}
 	}
 	for key, old := range present {
 		if !seen[key] {
-			c.gone = append(c.gone, treeNode{old, of, key})
+			c.gone = append(c.gone, treeNode{old, of, key, 0})
 		}
 	}
 	return c
 }
 
-// growth is how many bytes the written nodes add to the stored ones. A node that was gone counts as new, although its row
-// exists; [Store.Prune] corrects that.
-func (c *treeChanges) growth(present map[string]*storedObject) (bytes int64) {
+func (c *treeChanges) count() int { return len(c.written) + len(c.gone) }
+
+// split returns the first n changes and the others.
+func (c *treeChanges) split(n int) (first, others treeChanges) {
+	written := min(n, len(c.written))
+	gone := min(n-written, len(c.gone))
+	return treeChanges{c.written[:written], c.gone[:gone]}, treeChanges{c.written[written:], c.gone[gone:]}
+}
+
+// growth is how many bytes the written nodes add to the stored ones.
+func (c *treeChanges) growth() (bytes int64) {
 	for _, n := range c.written {
-		bytes += treeNodeBytes(n.key, n.storedObject)
-		if old, known := present[n.key]; known {
-			bytes -= treeNodeBytes(n.key, old)
-		}
+		bytes += n.growth
 	}
 	return bytes
 }
@@ -187,8 +241,9 @@ func (a *applyTx) readTrees(ctx context.Context, of []*workloadState) (map[insta
 	return found, err
 }
 
-func (a *applyTx) writeTrees(ctx context.Context, c treeChanges) error {
-	if err := a.writeNodes(ctx, c.written); err != nil {
+// writeNodes writes the changes of trees.
+func (a *applyTx) writeNodes(ctx context.Context, c treeChanges) error {
+	if err := a.upsertNodes(ctx, c.written); err != nil {
 		return err
 	}
 	err := a.exec(ctx, bulk{
@@ -199,22 +254,24 @@ func (a *applyTx) writeTrees(ctx context.Context, c treeChanges) error {
 	if err != nil {
 		return err
 	}
-	if err := a.deleteExcessGone(ctx, c.gone); err != nil {
-		return err
-	}
+	return a.deleteExcessGone(ctx, c.gone)
+}
+
+// writeTreeVersions writes the versions and counts of whole trees.
+func (a *applyTx) writeTreeVersions(ctx context.Context, of []*workloadState) error {
 	return a.exec(ctx, bulk{
 		`UPDATE workloads SET treeversion = x.treeversion, listed = x.listed, listedhealthy = x.listedhealthy, pods = x.pods,
 			podshealthy = x.podshealthy, namespaces = x.namespaces, changedat = x.changedat
 			FROM x WHERE workloads.type = x.type AND workloads.id = x.id`,
-		append(workloadKeyColumns(c.workloads),
-			integers("treeversion", c.workloads, func(w *workloadState) int64 { return w.treeVersion }),
-			integers("listed", c.workloads, func(w *workloadState) int64 { return w.tree.listed.Total }),
-			integers("listedhealthy", c.workloads, func(w *workloadState) int64 { return w.tree.listed.Healthy }),
-			integers("pods", c.workloads, func(w *workloadState) int64 { return w.tree.pods.Total }),
-			integers("podshealthy", c.workloads, func(w *workloadState) int64 { return w.tree.pods.Healthy }),
-			texts("namespaces", c.workloads, func(w *workloadState) string { return w.tree.namespaces }),
-			integers("changedat", c.workloads, func(w *workloadState) int64 { return w.changedAt })),
-		len(c.workloads), nil,
+		append(workloadKeyColumns(of),
+			integers("treeversion", of, func(w *workloadState) int64 { return w.treeVersion }),
+			integers("listed", of, func(w *workloadState) int64 { return w.tree.listed.Total }),
+			integers("listedhealthy", of, func(w *workloadState) int64 { return w.tree.listed.Healthy }),
+			integers("pods", of, func(w *workloadState) int64 { return w.tree.pods.Total }),
+			integers("podshealthy", of, func(w *workloadState) int64 { return w.tree.pods.Healthy }),
+			texts("namespaces", of, func(w *workloadState) string { return w.tree.namespaces }),
+			changedAtColumn(of)),
+		len(of), nil,
 	}, nil)
 }
 
@@ -265,9 +322,9 @@ func nodeKeyColumns(nodes []treeNode) []column {
 	}
 }
 
-// writeNodes upserts nodes. A node that was gone is restored. Since changes only with the health, and never to an earlier
+// upsertNodes writes new and changed nodes. A node that was gone is restored. Since changes only with the health, and never to an earlier
 // time. But a node without a UID that was gone is another absence of an object, with a start of its own.
-func (a *applyTx) writeNodes(ctx context.Context, nodes []treeNode) error {
+func (a *applyTx) upsertNodes(ctx context.Context, nodes []treeNode) error {
 	return a.exec(ctx, bulk{
 		`INSERT INTO objects (type, id, key, clusteruid, uid, apigroup, apiversion, kind, namespace, name, owner, listed,
 			resourceinstanceid, state, health, reason, cause, pod, since)

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"context"
 	"fmt"
 	"reflect"
 	"slices"
@@ -289,6 +290,54 @@ func TestApplyTrees_LargeTree_WritesOnlyChanges(t *testing.T) {
 		apply(t, s, "one", treeOf(w.workload, 4, nodes[1:]...))
 		if n := count(t, s, "SELECT COUNT(*) FROM writes"); n != 2 {
 			t.Errorf("%d rows were written, want 2", n)
+		}
+	})
+}
+
+// Another cluster does not wait until a large tree is written.
+func TestApplyTrees_LargeTree_OthersWriteBetweenItsParts(t *testing.T) {
+	forEachDatabase(t, func(t *testing.T, s *Store) {
+		t.Helper()
+		w := newWorld(t, s)
+		second := make([]threeport.TreeObject, nodesPerTx*3/2)
+		for i := range second {
+			second[i] = nodeOf(fmt.Sprint("b-", i), fmt.Sprint("second-", i), "Healthy")
+		}
+		expect(t, apply(t, s, "one", treeOf(w.workload, 1, nodeOf("a", "first", "Healthy"))), "created")
+
+		newObjects := func() int64 { return count(t, s, "SELECT COUNT(*) FROM objects WHERE key LIKE 'second-%'") }
+		sent, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		applied := make(chan error, 1)
+		go func() {
+			_, err := s.Apply(sent, setOf("one", treeOf(w.workload, 2, second...)))
+			applied <- err
+		}()
+		for newObjects() == 0 {
+			apply(t, s, "other")
+		}
+		if n := newObjects(); n == int64(len(second)) {
+			t.Errorf("another cluster could write only after all %d new objects", n)
+		}
+		cancel()
+		version := int64(1)
+		if err := <-applied; err == nil { // the cancellation was too late
+			version = 2
+		}
+		if got := count(t, s, "SELECT treeversion FROM workloads WHERE type = ?", workload); got != version {
+			t.Errorf("the tree has version %d, want %d", got, version)
+		}
+
+		expect(t, apply(t, s, "one", treeOf(w.workload, 3, second...)), "updated")
+		if n := count(t, s, "SELECT COUNT(*) FROM objects WHERE goneat IS NULL"); n != int64(len(second)) || newObjects() != n {
+			t.Errorf("the tree has %d objects, %d of them new, want %d", n, newObjects(), len(second))
+		}
+		expect(t, apply(t, s, "one", treeOf(w.workload, 4), treeOf(w.workload, 5)), "stale 5", "updated")
+		if n := count(t, s, "SELECT COUNT(*) FROM objects WHERE goneat IS NULL"); n != 0 {
+			t.Errorf("the empty tree has %d objects", n)
+		}
+		if got, want := storedBytesOf(t, s), count(t, s, "SELECT SUM("+objectBytesSQL+") FROM objects o"); got != want {
+			t.Errorf("the cluster's row says %d stored bytes, want %d", got, want)
 		}
 	})
 }

@@ -125,7 +125,7 @@ func (a *applyTx) claimWorkloads(ctx context.Context) error {
 	sortWorkloads(claimed)
 	return a.exec(ctx, bulk{
 		"UPDATE workloads SET clusteruid = ?, changedat = x.changedat FROM x WHERE workloads.type = x.type AND workloads.id = x.id",
-		append(workloadKeyColumns(claimed), integers("changedat", claimed, func(w *workloadState) int64 { return w.changedAt })),
+		append(workloadKeyColumns(claimed), changedAtColumn(claimed)),
 		len(claimed),
 		[]any{a.agent.ClusterUID},
 	}, nil)
@@ -141,4 +141,16 @@ func workloadKeyColumns(of []*workloadState) []column {
 		texts("type", of, func(w *workloadState) string { return w.kind }),
 		integers("id", of, func(w *workloadState) int64 { return w.id }),
 	}
+}
+
+// writeChangedAt writes when the workloads changed.
+func (a *applyTx) writeChangedAt(ctx context.Context, of []*workloadState) error {
+	return a.exec(ctx, bulk{
+		"UPDATE workloads SET changedat = x.changedat FROM x WHERE workloads.type = x.type AND workloads.id = x.id",
+		append(workloadKeyColumns(of), changedAtColumn(of)), len(of), nil,
+	}, nil)
+}
+
+func changedAtColumn(of []*workloadState) column {
+	return integers("changedat", of, func(w *workloadState) int64 { return w.changedAt })
 }
