@@ -189,7 +189,7 @@ func (c caseFile) check(t *testing.T, kind schema.GroupKind, object *unstructure
 	if got.Status != c.Want.Status || got.Reason != c.Want.Reason || !strings.Contains(got.Message, c.Want.Message) {
 		t.Errorf("got %s %s: %q, want %s %s: %q", got.Status, got.Reason, got.Message, c.Want.Status, c.Want.Reason, c.Want.Message)
 	}
-	if (got.Message == "") != (got.Status == health.Healthy) {
+	if idle := got.Reason != "" && got.Reason != health.Completed; (got.Message == "") != (got.Status == health.Healthy && !idle) {
 		t.Errorf("%s with the message %q", got.Status, got.Message)
 	}
 	recheck := ""

@@ -113,7 +113,7 @@ func firstIdle(resources []ResourceVerdict) Verdict {
 		}
 	}
 	if others > 0 {
-		out.Message += fmt.Sprintf("; %d other %s without pods", others, plural(int64(others), "resource"))
+		out.Message += fmt.Sprintf("; %d other idle %s", others, plural(int64(others), "resource"))
 	}
 	return out
 }

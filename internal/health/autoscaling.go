@@ -28,7 +28,7 @@ func autoscaler(s *fields, ctx Context) Assessment {
 		a.Since = able.since
 		return a
 	case active.status == "False" && active.reason == "ScalingDisabled":
-		a := verdict(Reconciling, "ScalingDisabled", quote(s.subject()+" rests, because what it scales is scaled to zero", ""))
+		a := verdict(Healthy, "ScalingDisabled", s.subject()+" is idle, because its target is scaled to 0")
 		a.Since = active.since
 		return a
 	case active.status == "False": // new pods have no metrics yet

@@ -13,7 +13,7 @@ func cronJob(s *fields, ctx Context) Assessment {
 	last, succeeded := s.time("status", "lastScheduleTime"), s.time("status", "lastSuccessfulTime")
 	active := s.list("status", "active")
 	if s.flag("spec", "suspend") {
-		return verdict(Reconciling, "Suspended", s.subject()+" is suspended")
+		return verdict(Healthy, "Suspended", s.subject()+" is suspended")
 	}
 	if len(active) == 0 && !last.IsZero() && succeeded.Before(last) {
 		a := verdict(Unhealthy, "LastRunFailed", "the last run of "+s.subject()+" has not succeeded")

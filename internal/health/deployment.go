@@ -38,6 +38,9 @@ func deploymentStatus(s *fields, ctx Context, progressing condition) Assessment 
 		return r.failing(s, camelReason(progressing.reason, "NotProgressing"), ", and its rollout does not progress"+colon(sanitizeControllerMessage(progressing.message)),
 			progressing.since)
 	case s.flag("spec", "paused"):
+		if r.latest == r.exist && r.progress(s).Status == Healthy {
+			return verdict(Healthy, "Paused", s.subject()+" is paused")
+		}
 		return verdict(Reconciling, "Paused", fmt.Sprintf("%s is paused, with %d of %d replicas ready", s.subject(), r.ready, r.want))
 	}
 	if a, failing := r.cannotCreate(s, ctx); failing {

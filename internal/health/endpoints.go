@@ -73,7 +73,7 @@ func ExpectedEndpoints(service PodLabels, creators []PodCreator) (expected Verdi
 		case !service.selects(c.Labels) || v.HasCompleted():
 		case v.Status == Reconciling:
 			expected = Verdict{Reconciling, noEndpoints, noEndpointsMessage}
-		case !v.idle():
+		case !v.wantsNoPod():
 			return Verdict{}
 		case expected.Status == "" || expected.Status == Healthy && v.Message < expected.Message:
 			expected = v

@@ -11,8 +11,9 @@ type evidence struct {
 	// weak means that a part of the object works, or that a count says so.
 	weak bool
 
-	ended bool // the object has run to its end
-	stale bool // a condition is about an earlier spec
+	rest  Assessment // the first statement that the object is idle; zero if there is none
+	ended bool       // the object has run to its end
+	stale bool       // a condition is about an earlier spec
 
 	unclassified string // a phase or a state of the whole in words that have no class
 	sentence     bool   // it is a sentence, which may even deny a strong statement
@@ -20,8 +21,9 @@ type evidence struct {
 
 func newEvidence() evidence { return evidence{whole: healthy, parts: healthy, soft: healthy} }
 
-// against adds a statement against Healthy. It is about a part of the object unless the path is empty.
+// against adds a statement against Healthy, or that the object is idle. It is about a part of the object unless the path is empty.
 func (e *evidence) against(path []string, a Assessment) {
+	e.idleBy(a)
 	into := &e.whole
 	if len(path) > 0 {
 		into = &e.parts
@@ -33,8 +35,16 @@ func (e *evidence) against(path []string, a Assessment) {
 
 // softAgainst adds a statement that counts only if no strong one says that the object works.
 func (e *evidence) softAgainst(a Assessment) {
+	e.idleBy(a)
 	if worse(a.Status, e.soft.Status) {
 		e.soft = a
+	}
+}
+
+// idleBy keeps the first statement that the object is idle.
+func (e *evidence) idleBy(a Assessment) {
+	if a.idle() && !e.rest.idle() {
+		e.rest = a
 	}
 }
 

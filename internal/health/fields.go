@@ -158,20 +158,33 @@ func (f *fields) time(path ...string) time.Time {
 // created returns the creation time; zero if there is none.
 func (f *fields) created() time.Time { return f.time("metadata", "creationTimestamp") }
 
-// moment parses a time as Kubernetes writes it. The result is zero for the Unix epoch, which some kinds write for none.
+// moment parses a time. The result is zero for the Unix epoch, which some kinds write for none.
 func moment(v any) (time.Time, bool) {
 	text, ok := v.(string)
 	if !ok {
 		return time.Time{}, false
 	}
-	t, err := time.Parse(time.RFC3339, text)
-	if err != nil {
-		return time.Time{}, false
-	}
-	if t.Unix() <= 0 {
+	t, ok := ParseTime(text)
+	if ok && t.Unix() <= 0 {
 		return time.Time{}, true
 	}
-	return t, true
+	return t, ok
+}
+
+// timeLayouts are the forms in which controllers write times. One without a zone is in UTC.
+var timeLayouts = []string{
+	time.RFC3339, "2006-01-02T15:04:05Z0700", "2006-01-02T15:04:05", "2006-01-02 15:04:05 -0700 MST", "2006-01-02 15:04:05Z07:00",
+	"2006-01-02 15:04:05",
+}
+
+// ParseTime parses a time as Kubernetes writes it, or in a similar form: 2026-01-31T12:00:00+0000, or without a zone.
+func ParseTime(text string) (t time.Time, ok bool) {
+	for _, layout := range timeLayouts {
+		if t, err := time.Parse(layout, text); err == nil {
+			return t, true
+		}
+	}
+	return time.Time{}, false
 }
 
 // condition is a status condition; zero if the object has none of the type.
@@ -208,23 +221,36 @@ func (f *fields) condition(name string) condition {
 	return found
 }
 
+// readCondition reads a condition. Fields that cannot be read are left out, except for the status, which is noted.
 func (f *fields) readCondition(name string, c map[string]any) condition {
 	var out condition
 	out.reason, _ = c["reason"].(string)
 	out.message, _ = c["message"].(string)
 	out.since, _ = moment(c["lastTransitionTime"])
-	switch status := c["status"]; status {
-	case "True", "False", "Unknown":
-		out.status, _ = status.(string)
-	default:
+	var ok bool
+	if out.status, ok = ConditionStatus(c["status"]); !ok {
 		f.note("status", "conditions", name)
 	}
-	if observed := c["observedGeneration"]; observed != nil {
-		n, ok := numeral(observed)
-		if !ok {
-			f.note("status", "conditions", name)
-		}
-		out.stale = ok && n < f.numberOr(0, "metadata", "generation")
+	if observed, ok := numeral(c["observedGeneration"]); ok {
+		out.stale = observed < f.numberOr(0, "metadata", "generation")
 	}
 	return out
+}
+
+// ConditionStatus returns the status of a condition: True, False or Unknown. Some controllers write a boolean, or another case.
+func ConditionStatus(v any) (status string, ok bool) {
+	switch v := v.(type) {
+	case bool:
+		if v {
+			return "True", true
+		}
+		return "False", true
+	case string:
+		for _, status := range []string{"True", "False", "Unknown"} {
+			if strings.EqualFold(v, status) {
+				return status, true
+			}
+		}
+	}
+	return "", false
 }

@@ -17,11 +17,11 @@ import (
 type Status string
 
 const (
-	// Healthy means that the object works as declared, or that it exists and has nothing to run.
+	// Healthy means that the object works as declared, or that it exists and has nothing to run, or that it is suspended on request.
 	Healthy Status = "Healthy"
 	// Unknown means that the object gives no signal. It is never reported as Healthy.
 	Unknown Status = "Unknown"
-	// Reconciling means that the object approaches its desired state within a deadline, or that it is suspended.
+	// Reconciling means that the object approaches its desired state within a deadline.
 	Reconciling Status = "Reconciling"
 	// Unhealthy means that the object works in part, or that something is wrong.
 	Unhealthy Status = "Unhealthy"
@@ -41,23 +41,26 @@ func (s Status) IsFault() bool { return worse(s, Reconciling) }
 // Completed is the reason of an object that is Healthy because it has run to its end.
 const Completed = "Completed"
 
-// Reasons of an idle object: it is Healthy, and wants no pod.
+// Reasons of an object that wants no pod. It is idle.
 const (
 	ScaledToZero   = "ScaledToZero"
 	NoNodeSelected = "NoNodeSelected" // of a DaemonSet
 )
 
-// idle reports whether an object is Healthy because it wants no pod.
-func (v Verdict) idle() bool {
+// idle reports whether an object is Healthy although it does not run, or is not reconciled, because somebody wants it so.
+func (v Verdict) idle() bool { return v.Status == Healthy && v.Reason != "" && v.Reason != Completed }
+
+// wantsNoPod reports whether an object is idle because no pod is wanted.
+func (v Verdict) wantsNoPod() bool {
 	return v.Status == Healthy && (v.Reason == ScaledToZero || v.Reason == NoNodeSelected)
 }
 
 // Verdict is a status with its reason.
 type Verdict struct {
 	Status Status
-	// Reason is one CamelCase word; empty, Completed, ScaledToZero or NoNodeSelected if Healthy.
+	// Reason is one CamelCase word. If Healthy, it is Completed, that of an idle object such as ScaledToZero or Suspended, or empty.
 	Reason string
-	// Message is a sentence for a person; empty if Healthy, unless no pod is wanted. Of an aggregate, it is the rendered cause.
+	// Message is a sentence for a person; empty if Healthy, unless the object is idle. Of an aggregate, it is the rendered cause.
 	Message string
 }
 

@@ -48,7 +48,7 @@ func TestWorkload(t *testing.T) {
 		{reason: "nothing runs of one", resources: []ResourceVerdict{healthy, zero}, want: zeroVerdict},
 		{
 			reason: "nothing runs of two", resources: []ResourceVerdict{nowhere, zero},
-			want: Verdict{Healthy, NoNodeSelected, "agent selects no node; 1 other resource without pods"},
+			want: Verdict{Healthy, NoNodeSelected, "agent selects no node; 1 other idle resource"},
 		},
 		{reason: "nothing runs of one, and one is not healthy", resources: []ResourceVerdict{zero, web}, want: down},
 		{reason: "one is not healthy", resources: []ResourceVerdict{healthy, web}, want: down},

@@ -25,10 +25,18 @@ func job(s *fields, ctx Context) Assessment {
 		return verdict(Reconciling, "SuccessCriteriaMet", s.subject()+" has done its work, and ends its pods")
 	}
 	if s.flag("spec", "suspend") || s.condition("Suspended").status == "True" && s.value("spec", "suspend") == nil {
-		return verdict(Reconciling, "Suspended", s.subject()+" is suspended")
+		if s.table("metadata", "labels")[kueueLabel] != nil {
+			return verdict(Reconciling, "Queued", s.subject()+" waits for its queue to start it")
+		}
+		return verdict(Healthy, "Suspended", s.subject()+" is suspended")
 	}
 	return jobWithin(s, ctx)
 }
+
+// kueueLabel names the queue that starts a suspended Job.
+//
+// Source: Kueue, https://kueue.sigs.k8s.io/docs/tasks/run/jobs/
+const kueueLabel = "kueue.x-k8s.io/queue-name"
 
 // jobWithin assesses an active Job, which may have a deadline. Its controller, if one runs, ends the Job at the deadline.
 //
@@ -78,7 +86,7 @@ func jobRunning(s *fields, ctx Context) Assessment {
 		return a
 	}
 	if n, ok := s.number("spec", "parallelism"); ok && n == 0 && active == 0 {
-		return verdict(Reconciling, "Paused", s.subject()+" is paused: its parallelism is 0")
+		return verdict(Healthy, "Paused", s.subject()+" is paused: its parallelism is 0")
 	}
 	message := s.subject() + " runs"
 	if n, ok := s.number("status", "active"); ok && n == 0 {

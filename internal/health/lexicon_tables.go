@@ -199,6 +199,12 @@ var (
 	)
 )
 
+// Tables about the reasons of idle objects.
+var (
+	pauseReasons   = newLexicon(wordGroup{"the controller does nothing, and the object goes on", "paused pause unmanaged"})
+	suspendReasons = newLexicon(wordGroup{"the object waits", "suspended suspend"})
+)
+
 // Tables about the keys of a status.
 var (
 	// stateKeys end the key of a phase or a state.

@@ -67,6 +67,9 @@ func assessUnstructured(kind schema.GroupKind, o *unstructured.Unstructured, ctx
 	}
 	if ctx.Rules != nil {
 		if a, ok := ctx.Rules.Judge(kind, o.Object, ctx.Now); ok {
+			if a.idle() {
+				a = suspended(s, ctx, a)
+			}
 			return s.unlessMalformed(a)
 		}
 	}

@@ -107,6 +107,8 @@ func (v *statusScan) verdict() Assessment {
 		return a
 	case v.budget.exceeded:
 		return verdict(Unknown, "TooLarge", v.object.subject()+" has a status that is too large to be read")
+	case v.rest.idle():
+		return v.rest
 	case !v.works():
 		return v.noSignal()
 	case v.ended:
@@ -212,7 +214,7 @@ func (v *statusScan) readByName(f statusField, value any) bool {
 	list, isList := value.([]any)
 	switch {
 	case namesPause(f.key) && f.ofWhole():
-		v.against(f.path, verdict(Reconciling, "Paused", v.name(f.path)+" has "+f.key))
+		v.against(f.path, verdict(Healthy, "Paused", v.name(f.path)+" has "+f.key))
 		return true
 	case isList && len(f.words) == 1 && (classifyWord(f.words[0]) == busy || classifyWord(f.words[0]) == rest):
 		v.against(f.inside(), verdict(Reconciling, camelReason(f.key, "Busy"), fmt.Sprintf("%s has %d %s", v.name(f.path), len(list), f.key)))

@@ -184,23 +184,15 @@ func (v *statusScan) conditionTable(in map[string]any) []typedCondition {
 	return out
 }
 
-// parseCondition parses a condition. A status in an unusual spelling counts if it is clear.
+// parseCondition parses a condition.
 func (v *statusScan) parseCondition(standard bool, name string, in map[string]any) typedCondition {
 	inner := &fields{kind: v.object.kind, object: v.object.object}
 	c := typedCondition{name: name, condition: inner.readCondition(name, in), minor: in["severity"] == "Info"}
 	if inner.malformed != "" && standard {
 		v.object.note("status", "conditions", name)
 	}
-	if c.status != "" {
-		return c
-	}
-	switch text := strings.ToLower(fmt.Sprint(in["status"])); text {
-	case "true", "false", "unknown":
-		c.status = strings.ToUpper(text[:1]) + text[1:]
-	default:
-		if s, ok := in["status"].(string); ok && reportsFailure(s) { // "Degraded" for a status
-			c.status, c.reason = "False", s
-		}
+	if text, ok := in["status"].(string); ok && c.status == "" && reportsFailure(text) { // "Degraded" for a status
+		c.status, c.reason = "False", text
 	}
 	return c
 }

@@ -38,18 +38,19 @@ func firstCount(in map[string]any, names ...string) (int64, bool) {
 func (v *statusScan) readReplicas(status map[string]any) {
 	spec, _ := v.object.value("spec").(map[string]any)
 	want, declared := firstCount(spec, declaredCountFields...)
+	if !declared {
+		want, declared = firstCount(status, "desiredReplicas")
+	}
 	if declared && want == 0 {
-		v.scaledToZero()
+		v.against(nil, verdict(Healthy, ScaledToZero, v.object.subject()+" is scaled to 0"))
 	}
 	if !declared {
-		want, declared = firstCount(status, "desiredReplicas", "replicas")
+		want, declared = firstCount(status, "replicas", "desiredNumberScheduled")
 		if declared && want == 0 {
-			v.scaledToZero()
+			v.idleBy(verdict(Healthy, ScaledToZero, v.object.subject()+" is scaled to 0"))
+			v.softAgainst(verdict(Reconciling, "NoReplicas", v.object.subject()+" has no replicas"))
 			return
 		}
-	}
-	if !declared {
-		want, declared = firstCount(status, "desiredNumberScheduled")
 	}
 	if !declared {
 		return
@@ -64,11 +65,6 @@ func (v *statusScan) readReplicas(status map[string]any) {
 		v.against(nil, verdict(Reconciling, "ScalingDown",
 			fmt.Sprintf("%s has %d replicas left of which %d are wanted", v.object.subject(), exist, want)))
 	}
-}
-
-// scaledToZero adds that the object is scaled to zero. Only a condition can state that this is its regular, Healthy state.
-func (v *statusScan) scaledToZero() {
-	v.against(nil, verdict(Reconciling, "ScaledToZero", v.object.subject()+" is scaled to zero"))
 }
 
 // readCounts compares the counts of one table with each other, and reads the counts of missing parts.

@@ -29,7 +29,7 @@ func (v *statusScan) readFlag(f statusField, on bool) {
 		}
 	case rest:
 		if on && (f.ofWhole() || namesPause(f.key)) {
-			v.against(f.path, verdict(Reconciling, camelReason(f.key, "Resting"), message))
+			v.against(f.path, verdict(Healthy, camelReason(f.key, "Resting"), message))
 		}
 	case unclassified, neutral, unknownWord:
 	}

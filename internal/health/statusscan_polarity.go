@@ -88,7 +88,7 @@ func (v *statusScan) unmetCondition(path []string, c typedCondition, soft bool) 
 	reason := classify(c.reason)
 	switch {
 	case c.status == "Unknown" && v.namesSuspension(c.reason):
-		return verdict(Reconciling, camelReason(c.reason, "Paused"), message)
+		return verdict(Healthy, camelReason(c.reason, "Paused"), message)
 	case c.status == "Unknown" && reason == rest: // HeartbeatStopped
 		return v.notAttained(c.since, c.reason, isNot, message)
 	case c.status == "Unknown":
@@ -116,7 +116,7 @@ func (v *statusScan) abnormalCondition(path []string, c typedCondition, means me
 	case means == busy:
 		a = v.working(c.since, c.reason, c.title(), message)
 	case means == rest && v.namesSuspension(c.title()):
-		a = verdict(Reconciling, c.title(), message)
+		a = verdict(Healthy, c.title(), message)
 	case len(path) == 0 && c.name == "Failed" && v.finite:
 		a.Status = Down
 	}
@@ -166,7 +166,7 @@ func (v *statusScan) progressingCondition(path []string, c typedCondition) {
 	last := lastWord(splitWords(c.reason))
 	switch {
 	case v.namesSuspension(c.reason):
-		v.against(path, verdict(Reconciling, camelReason(c.reason, "Paused"), message))
+		v.against(path, verdict(Healthy, camelReason(c.reason, "Paused"), message))
 	case c.status == "True" && (vocabulary[last] == done || slices.Contains([]string{"available", "healthy", "uptodate", "idle"}, last)):
 	case c.status == "True":
 		v.against(path, v.working(c.since, c.reason, "Progressing", message))

@@ -126,7 +126,7 @@ func (v *statusScan) readState(f statusField, value, detail string) {
 		case !v.namesSuspension(value):
 			v.badState(f, value, message)
 		case f.ofWhole() || namesPause(value):
-			v.against(f.path, verdict(Reconciling, camelReason(value, "Resting"), message))
+			v.against(f.path, verdict(Healthy, camelReason(value, "Resting"), message))
 		}
 	case unknownWord:
 		v.against(f.path, verdict(Unknown, camelReason(value, "Unknown"), message))

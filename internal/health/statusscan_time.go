@@ -64,7 +64,7 @@ func (v *statusScan) notAttained(since time.Time, reason, fallback, message stri
 		return pending(v.ctx, since, convergence, Unhealthy, camelReason(reason, fallback), message)
 	}
 	if v.namesSuspension(reason) {
-		return verdict(Reconciling, camelReason(reason, fallback), message)
+		return verdict(Healthy, camelReason(reason, fallback), message)
 	}
 	a := verdict(Unhealthy, camelReason(reason, fallback), message)
 	a.Since = since

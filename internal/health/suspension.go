@@ -108,11 +108,29 @@ func suspensionByAnnotation(key, value string) string {
 	return ""
 }
 
-// suspended assesses a suspended object. It is Reconciling; the earlier fault is only quoted.
-func suspended(s *fields, ctx Context, reason string) Assessment {
-	message := s.subject() + " is " + strings.ToLower(reason)
-	if before := scanStatus(s, ctx).verdict(); worse(before.Status, Reconciling) {
-		message = quote(message, before.Message)
+// withoutGeneration returns the object without its generation, so that no condition is about an earlier one: a controller that pauses
+// observes no later one.
+func (f *fields) withoutGeneration() *fields {
+	object := maps.Clone(f.object)
+	if metadata, ok := object["metadata"].(map[string]any); ok {
+		metadata = maps.Clone(metadata)
+		delete(metadata, "generation")
+		object["metadata"] = metadata
 	}
-	return verdict(Reconciling, reason, message)
+	return &fields{kind: f.kind, object: object}
+}
+
+// suspended assesses an object by a verdict that it is idle, which its status may contradict. Then it is Reconciling, and what the status
+// says is quoted. The status of one that is stopped is as if it had failed. A suspended one has not begun, but may have failed before. A
+// paused one goes on without its controller, so it should be as if it were not paused.
+func suspended(s *fields, ctx Context, idle Assessment) Assessment {
+	words := splitWords(idle.Reason)
+	if !suspendReasons.hasAny(words) && !pauseReasons.hasAny(words) {
+		return idle
+	}
+	before := scanStatus(s.withoutGeneration(), ctx).verdict()
+	if before.Status.IsFault() || before.Status == Reconciling && pauseReasons.hasAny(words) {
+		idle.Status, idle.Message = Reconciling, quote(idle.Message, before.Message)
+	}
+	return idle
 }

@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/threeport/threeport-agent/internal/health"
 )
 
 // Condition is a status condition, as expressions see it. An absent condition has an empty status.
@@ -22,8 +24,8 @@ type Condition struct {
 	Stale bool `cel:"stale"`
 }
 
-// findCondition returns the condition of a type. A malformed condition is an error, and so are two of one type with
-// different statuses.
+// findCondition returns the condition of a type. It is an error if its status cannot be read, or if two of the type have different
+// statuses. Other fields that cannot be read are left out.
 func findCondition(object map[string]any, name string) (Condition, error) {
 	list, err := findList(object, []string{"status", "conditions"})
 	if err != nil {
@@ -31,10 +33,7 @@ func findCondition(object map[string]any, name string) (Condition, error) {
 	}
 	var found Condition
 	for _, item := range list {
-		c, ok := item.(map[string]any)
-		if !ok {
-			return Condition{}, fmt.Errorf("status.conditions holds %s, not only conditions", typeName(item))
-		}
+		c, _ := item.(map[string]any)
 		if t, _ := c["type"].(string); t != name {
 			continue
 		}
@@ -51,23 +50,20 @@ func findCondition(object map[string]any, name string) (Condition, error) {
 }
 
 func readCondition(object, c map[string]any) (Condition, error) {
-	var out Condition
-	var err error
-	for _, f := range []struct {
-		to   *string
-		name string
-	}{{&out.Status, "status"}, {&out.Reason, "reason"}, {&out.Message, "message"}, {&out.Severity, "severity"}} {
-		if *f.to, err = findText(c, []string{f.name}); err != nil {
-			return out, err
+	status, ok := health.ConditionStatus(c["status"])
+	if !ok {
+		text, err := findText(c, []string{"status"})
+		if err != nil {
+			return Condition{}, err
 		}
+		status = text // a word of its own, which a rule may compare
 	}
-	if out.LastTransitionTime, err = findTime(c, []string{"lastTransitionTime"}); err != nil {
-		return out, err
-	}
-	observed, there, err := findNumber(c, []string{"observedGeneration"})
-	if err != nil {
-		return out, err
-	}
+	out := Condition{Status: status}
+	out.Reason, _ = c["reason"].(string)
+	out.Message, _ = c["message"].(string)
+	out.Severity, _ = c["severity"].(string)
+	out.LastTransitionTime, _ = findTime(c, []string{"lastTransitionTime"})
+	observed, there, _ := findNumber(c, []string{"observedGeneration"})
 	generation, _, err := findNumber(object, []string{"metadata", "generation"})
 	out.ObservedGeneration, out.Stale = observed, there && observed < generation
 	return out, err
@@ -157,9 +153,9 @@ func findTime(object map[string]any, path []string) (time.Time, error) {
 	if text == "" || err != nil {
 		return time.Time{}, err
 	}
-	t, err := time.Parse(time.RFC3339Nano, text)
-	if err != nil {
-		return time.Time{}, mistyped(path, text, "a time of RFC 3339")
+	t, ok := health.ParseTime(text)
+	if !ok {
+		return time.Time{}, mistyped(path, text, "a time such as 2026-01-31T12:00:00Z")
 	}
 	return t.UTC(), nil
 }

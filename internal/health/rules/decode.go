@@ -233,12 +233,9 @@ func (d *decoder) texts(n, status *yaml.Node, c *check) {
 	if !slices.Contains(statuses, c.status) {
 		return // the required texts depend on the status
 	}
-	if c.status == health.Healthy && c.then == "" {
-		if c.reason != "" && c.reason != health.Completed {
-			d.fail(status, "Healthy has no reason but %s", health.Completed)
-		}
+	if c.isPlainHealthy() {
 		if c.message != "" || c.source.detail.node != nil || c.source.reasonFrom.node != nil {
-			d.fail(status, "Healthy has no message, detail or reasonFrom")
+			d.fail(status, "Healthy has a message, detail or reasonFrom only with the reason of an idle object, such as Suspended")
 		}
 		return
 	}

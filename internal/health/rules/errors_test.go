@@ -122,11 +122,11 @@ func TestParse_InvalidRules(t *testing.T) {
 		},
 		{
 			reason: "Healthy with a reason", text: check("  - {when: 'true', status: Healthy, reason: Fine}"),
-			want: []string{"check 1: Healthy has no reason but Completed"},
+			want: []string{"check 1: message is missing"},
 		},
 		{
 			reason: "Healthy with a message", text: check("  - {when: 'true', status: Healthy, message: is fine}"),
-			want: []string{"check 1: Healthy has no message"},
+			want: []string{"check 1: Healthy has a message, detail or reasonFrom only with the reason of an idle object"},
 		},
 		{
 			reason: "then without until",

@@ -165,13 +165,18 @@ func (r *rule) failed(s subject, where string, err error) health.Assessment {
 		fmt.Sprintf("%s cannot be judged by the rule %s%s: %s", s.name(), ruleName(s.kind.Kind, r.group), where, concise(err.Error())))
 }
 
-// isBehind reports whether the controller of the object has not observed its latest spec.
+// isBehind reports whether the controller of the object has not observed its latest spec. An observed generation that is no number, such
+// as a hash, does not count.
 //
 // Source: metadata.generation and status.observedGeneration, API conventions, "Typical status properties".
 func isBehind(object map[string]any) (bool, error) {
+	status, err := find(object, []string{"status", "observedGeneration"})
+	if status == nil || err != nil {
+		return false, err
+	}
 	observed, there, err := findNumber(object, []string{"status", "observedGeneration"})
 	if err != nil || !there {
-		return false, err
+		return false, nil
 	}
 	generation, _, err := findNumber(object, []string{"metadata", "generation"})
 	return observed < generation, err
@@ -198,14 +203,18 @@ func (c *check) evaluate(s subject) (a health.Assessment, holds bool, err error)
 	}
 	a.Since = c.sinceTime(s)
 	a.Status = status
-	if status == health.Healthy {
-		if c.then == "" {
-			a.Reason = c.reason
-		}
-		return a, true, nil
+	switch {
+	case c.isPlainHealthy():
+		a.Reason = c.reason
+	case status != health.Healthy || c.then == "":
+		a.Reason, a.Message = c.texts(s, over)
 	}
-	a.Reason, a.Message = c.texts(s, over)
 	return a, true, nil
+}
+
+// isPlainHealthy reports whether the check gives Healthy without a message. With the reason of an idle object it has one.
+func (c *check) isPlainHealthy() bool {
+	return c.status == health.Healthy && c.then == "" && (c.reason == "" || c.reason == health.Completed)
 }
 
 // texts returns reason and message. The rule's own texts replace those that the object lacks.

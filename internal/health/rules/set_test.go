@@ -115,9 +115,13 @@ func TestSetJudge(t *testing.T) {
 		},
 		{
 			reason: "a generation that is no number", rules: widgetRule(ready),
-			fields: `"status":{"observedGeneration":{},"conditions":[{"type":"Ready","status":"True"}]}`,
+			fields: `"status":{"observedGeneration":"8f3c","conditions":[{"type":"Ready","status":"True","observedGeneration":{}}]}`,
+			status: health.Healthy,
+		},
+		{
+			reason: "a generation below no object", rules: widgetRule(ready), fields: `"status":"Ready"`,
 			status: health.Unknown, word: RuleFailed,
-			message: "Widget w cannot be judged by the rule Widget.example.org: status.observedGeneration is an object",
+			message: "Widget w cannot be judged by the rule Widget.example.org: status is a string, not an object",
 		},
 		{
 			reason: "conditions that are no list", rules: widgetRule(ready), fields: `"status":{"conditions":{"Ready":"True"}}`,
@@ -125,12 +129,33 @@ func TestSetJudge(t *testing.T) {
 		},
 		{
 			reason: "a condition that is none", rules: widgetRule(ready), fields: `"status":{"conditions":["Ready"]}`,
-			status: health.Unknown, word: RuleFailed, message: "status.conditions holds a string",
+			status: health.Unknown, word: "NoSignal",
 		},
 		{
 			reason: "a condition with a wrong time", rules: widgetRule(ready),
 			fields: `"status":{"conditions":[{"type":"Ready","status":"True","lastTransitionTime":"now"}]}`,
-			status: health.Unknown, word: RuleFailed, message: "lastTransitionTime",
+			status: health.Healthy,
+		},
+		{
+			reason: "a condition with a boolean", rules: widgetRule(ready),
+			fields: `"status":{"conditions":[{"type":"Ready","status":true,"message":5}]}`, status: health.Healthy,
+		},
+		{
+			reason: "a condition in lower case", rules: widgetRule(ready),
+			fields: `"status":{"conditions":[{"type":"Ready","status":"false"}]}`,
+			status: health.Unhealthy, word: "NotReady", message: "Widget w is not ready",
+		},
+		{
+			reason: "a condition whose status cannot be read", rules: widgetRule(ready),
+			fields: `"status":{"conditions":[{"type":"Ready","status":{}}]}`,
+			status: health.Unknown, word: RuleFailed, message: "condition Ready: status is an object",
+		},
+		{
+			reason: "an idle object",
+			rules: widgetRule("  - {when: \"flag(object, 'spec.off')\", status: Healthy, reason: Stopped, message: is stopped, " +
+				"detail: \"text(object, 'spec.by')\"}"),
+			fields: `"spec":{"off":true,"by":"Ann"}`,
+			status: health.Healthy, word: "Stopped", message: "Widget w is stopped: Ann",
 		},
 		{
 			reason: "a duplicate condition with another status", rules: widgetRule(ready),
@@ -201,7 +226,7 @@ func TestSetJudge(t *testing.T) {
 		{
 			reason: "a time that is none", rules: one(`time(object, 'status.at') < now`),
 			fields: `"status":{"at":"soon"}`, status: health.Unknown, word: RuleFailed,
-			message: "RFC 3339",
+			message: "not a time such as",
 		},
 		{
 			reason: "since a condition",
@@ -240,8 +265,8 @@ func TestSetJudge(t *testing.T) {
 			if !ok || a.Status != c.status || a.Reason != c.word || !strings.Contains(a.Message, c.message) {
 				t.Errorf("got %t, %s %s: %q, want %s %s: %q", ok, a.Status, a.Reason, a.Message, c.status, c.word, c.message)
 			}
-			if (a.Message == "") != (a.Status == health.Healthy) {
-				t.Errorf("the status is %s with the message %q, want a message exactly if not Healthy", a.Status, a.Message)
+			if (a.Message == "") != (a.Status == health.Healthy && c.word == "") {
+				t.Errorf("the status is %s with the message %q, want a message exactly if not Healthy or idle", a.Status, a.Message)
 			}
 		})
 	}
