@@ -18,9 +18,9 @@ var summaries = []string{"Ready", "Available", "Healthy", "Synced", "Programmed"
 
 // exceptions has the cases by kind that are Healthy by their rule and not by the conventions, with the reason.
 var exceptions = map[string]string{
-	"flink runs: FlinkSessionJob.flink.apache.org":                    "most of its jobs are streams, which run and never end",
 	"scaled to zero: PodAutoscaler.autoscaling.internal.knative.dev":  "it receives no requests, and Ready is False as long",
 	"trial stopped early: Trial.kubeflow.org":                         "early stopping is one of its regular ends",
+	"an upgrade to approve: Subscription.operators.coreos.com":        "the installed version works",
 	"stopped: ClusterQueue.kueue.x-k8s.io":                            "spec.stopPolicy holds it",
 	"mariadb backup suspended: Backup.k8s.mariadb.com":                "it is Complete only after a run",
 	"catalogue switched off: ClusterCatalog.olm.operatorframework.io": "spec.availabilityMode asks for it",

@@ -13,7 +13,7 @@ var classes = map[meaning]lexicon{
 	good: newLexicon(
 		wordGroup{"the object serves its purpose", `ready running active healthy available ok okay up online green normal stable working
 			operational nominal fine alive live usable optimal fresh intact consistent reachable routable listening streaming
-			responsive running serving operating functioning archiving replicating`},
+			responsive running serving operating functioning archiving replicating exists`},
 		wordGroup{"the desired state is reached", `synced insync synchronized synchronised uptodate updated reconciled deployed
 			established applied programmed provisioned installed promoted enforced satisfied sufficient`},
 		wordGroup{"another object accepted or holds it", `bound accepted accepting admitted attached mounted connected joined linked
@@ -157,6 +157,8 @@ var (
 var (
 	// triggerKinds start runs, and do not run to an end themselves.
 	triggerKinds = newLexicon(wordGroup{"the kind starts others at times", "cron schedule scheduled scaled"})
+	// streamKinds process data without an end, also as a job.
+	streamKinds = newLexicon(wordGroup{"the kind processes a stream", "stream streams streaming flink beam"})
 	// finiteKinds run to an end.
 	finiteKinds = newLexicon(
 		wordGroup{"a run", "run job jobs workflow task execution attempt session process action operation command request"},
@@ -167,7 +169,8 @@ var (
 	// endlessKinds do not run to an end.
 	endlessKinds = newLexicon(
 		wordGroup{"a declaration", "policy template config definition class location repository"},
-		wordGroup{"a service", "storage pool queue controller operator cluster provider gateway service server deployment set store health"},
+		wordGroup{"a service", `storage pool queue controller operator cluster provider gateway service server deployment set store health
+			application app notebook workspace pipeline connector function`},
 	)
 	// wholeWords in a key mean that its value is about the whole object.
 	wholeWords = newLexicon(wordGroup{"the state of everything", "current overall printable lifecycle health cluster aggregate summary total"})
@@ -189,12 +192,15 @@ var (
 	overallTypes = newLexicon(wordGroup{"the object's summary", "Ready Available Healthy Succeeded"})
 	// temporaryStates at the end of the name of a condition come and go without a fault.
 	temporaryStates = newLexicon(wordGroup{"a state that comes and goes", "active running live streaming enabled"})
+	// upgradeWords in a type or a reason are about a later version.
+	upgradeWords = newLexicon(wordGroup{"a later version", "upgrade upgrades update updates install plan"})
 	// attainedStates at the end of an unclassified type mean that the condition should be True.
 	attainedStates = newLexicon(wordGroup{"a goal", "formed reached achieved attained agreed converged replicated quorum balanced secured met"})
 	// unwantedStates end in -ed like a goal, but are none.
 	unwantedStates = newLexicon(
 		wordGroup{"a limit", "throttled limited exhausted overcommitted restricted needed locked"},
 		wordGroup{"a change", "modified changed drifted deleted removed migrated truncated replaced scaled triggered ignored"},
+		wordGroup{"a property", "managed encrypted shared exposed published monitored pinned customized customised"},
 		wordGroup{"an intervention", "tainted interrupted restarted isolated fenced quarantined"},
 	)
 )
@@ -231,6 +237,8 @@ var (
 	)
 	// lastStateKeys are about the past behind "last".
 	lastStateKeys = newLexicon(wordGroup{"lastState", "state phase status"})
+	// targetKeys end the key of a table or a list that has a state for each target of the object.
+	targetKeys = newLexicon(wordGroup{"the same is done in several places", "statuses reporters targets parents ancestors clusters destinations namespaces"})
 	// ratioKeys end the key of a text such as "1/2".
 	ratioKeys = newLexicon(wordGroup{"a count of parts", "ready replicas available healthy pods nodes members instances"})
 	// failedCounts and countedParts are the words of a count of failed parts: failedNodes.

@@ -177,12 +177,36 @@ func (v *statusScan) readPart(f statusField, value any) {
 	case map[string]any:
 		if len(value) > 0 && !v.readByName(f, value) {
 			v.readTable(f.inside(), value)
+			v.readPerTarget(f, slices.Collect(maps.Values(value)))
 		}
 	case []any:
 		if len(value) > 0 && !v.readByName(f, value) {
 			v.readList(f.path, f.key, value)
+			v.readPerTarget(f, value)
 		}
 	}
+}
+
+// readPerTarget adds that the object works if its status has a state for each of some targets, and all are good: statuses by their
+// reporter, or clusters by their name.
+func (v *statusScan) readPerTarget(f statusField, targets []any) {
+	if !f.ofWhole() || !targetKeys.has(lastWord(f.words)) || !v.budget.take(len(targets)) {
+		return
+	}
+	for _, target := range targets {
+		in, _ := target.(map[string]any)
+		key := slices.IndexFunc(targetStates, func(key string) bool { return isGood(in[key]) })
+		if key < 0 {
+			return
+		}
+	}
+	v.weak = true
+}
+
+// isGood reports whether a value is a state that says that something works.
+func isGood(value any) bool {
+	text, _ := value.(string)
+	return text != "" && slices.Contains([]meaning{good, done}, classify(text))
 }
 
 // readList reads the items of a list. Items with a name are called by it.

@@ -13,7 +13,7 @@ var (
 	declaredCountFields = []string{"replicas", "size", "instances", "members", "nodes", "nodeCount", "replicaCount", "clusterSize"}
 	desiredCountFields  = []string{
 		"desiredReplicas", "expectedNodes", "expectedReplicas", "desiredNumberScheduled", "desiredCount", "desired", "replicas",
-		"instances", "size", "total",
+		"instances", "size", "total", "desiredReady",
 	}
 	readyCountFields = []string{
 		"readyReplicas", "readyInstances", "readyMembers", "readyNodes", "readyPods", "readyCount", "numberReady", "healthyReplicas", "ready",
@@ -83,6 +83,7 @@ func (v *statusScan) readCounts(path []string, in map[string]any) {
 	}
 	v.readVersions(path, in)
 	v.readPartCounts(path, in)
+	v.readDoneCounts(path, in)
 	for _, key := range slices.Sorted(maps.Keys(in)) {
 		if n, ok := whole(in[key]); ok && n > 0 {
 			v.readFaultCount(path, key, n)
@@ -95,7 +96,7 @@ func (v *statusScan) compareReady(path []string, ready, want int64) {
 	switch {
 	case ready < want:
 		v.tooFew(path, ready, fmt.Sprintf("%s has %d of %d replicas ready", v.name(path), ready, want))
-	case want > 0 && (len(path) == 0 || len(path) == 1 && path[0] == "scale"):
+	case want > 0 && (len(path) == 0 || len(path) == 1 && (path[0] == "scale" || path[0] == "summary")):
 		v.weak = true
 	}
 }
@@ -123,6 +124,28 @@ func (v *statusScan) readPartCounts(path []string, in map[string]any) {
 		if want, known := firstCount(in, "desired"+sort, "min"+sort, "expected"+sort, "total"+sort); known && have < want {
 			v.tooFew(path, have, fmt.Sprintf("%s has %s %d of %d", v.name(path), key, have, want))
 			return
+		}
+	}
+}
+
+// doneCounts begin the key of a count that a sync brings up to a total: syncedSecrets and totalSecrets.
+var doneCounts = []string{"synced", "applied", "deployed", "succeeded", "successful", "completed"}
+
+// readDoneCounts adds that the object works if all of something is done. Fewer say nothing: they may be those of the past.
+func (v *statusScan) readDoneCounts(path []string, in map[string]any) {
+	if len(path) > 1 || len(path) == 1 && path[0] != "summary" {
+		return
+	}
+	for _, key := range slices.Sorted(maps.Keys(in)) {
+		for _, prefix := range doneCounts {
+			sort, ok := strings.CutPrefix(key, prefix)
+			n, isCount := whole(in[key])
+			if !ok || !isCount || n == 0 {
+				continue
+			}
+			if want, known := firstCount(in, "total"+sort, "desired"+sort, "expected"+sort); known && n == want {
+				v.weak = true
+			}
 		}
 	}
 }

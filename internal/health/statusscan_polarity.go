@@ -72,13 +72,14 @@ func (v *statusScan) metCondition(path []string, c typedCondition, words []strin
 // end of a run, or a state that comes and goes.
 func (v *statusScan) isOptionalCondition(c typedCondition, words []string, means meaning) bool {
 	alone := len(words) == 1
-	switch {
-	case means == step, c.minor && !overallTypes.has(c.name):
+	switch last := lastWord(words); {
+	case means == step, c.minor && !overallTypes.has(c.name), last == "enabled":
 		return true
 	case alone && means == done:
 		return c.name != "Succeeded"
+	default:
+		return (alone || v.finite) && temporaryStates.has(last)
 	}
-	return (alone || v.finite) && temporaryStates.has(lastWord(words))
 }
 
 // unmetCondition assesses by a normal condition that is not True.
@@ -113,6 +114,8 @@ func (v *statusScan) abnormalCondition(path []string, c typedCondition, means me
 	message := quote(v.name(path)+" reports "+c.title(), c.message)
 	a := verdict(Unhealthy, camelReason(c.reason, c.title()), message)
 	switch {
+	case means == busy && c.offersUpgrade():
+		return // the object works, and somebody may upgrade it
 	case means == busy:
 		a = v.working(c.since, c.reason, c.title(), message)
 	case means == rest && v.namesSuspension(c.title()):
@@ -122,6 +125,12 @@ func (v *statusScan) abnormalCondition(path []string, c typedCondition, means me
 	}
 	a.Since = c.since
 	v.against(path, a)
+}
+
+// offersUpgrade reports whether a condition says that an upgrade waits for an approval.
+func (c typedCondition) offersUpgrade() bool {
+	words := splitWords(c.name + " " + c.reason)
+	return upgradeWords.hasAny(words) && strings.Contains(strings.ToLower(c.name+c.reason+c.message), "approv")
 }
 
 // otherCondition weighs a condition of neither polarity. Its reason counts if it is a failure. If it is False, it counts

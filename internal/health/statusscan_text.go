@@ -41,6 +41,9 @@ func isErrorKey(words []string) bool {
 	return len(behind) == 0 || len(behind) == 1 && errorDetailKeys.has(behind[0])
 }
 
+// targetStates are the keys of the state of a target: see readPerTarget.
+var targetStates = []string{"state", "status", "phase", "health", "compliant", "syncStatus"}
+
 // isStateKey reports whether the key of some words has a phase or a state as its value. A power state is none: it does
 // not show whether the object works.
 func isStateKey(words []string) bool { return stateKeys.has(lastWord(words)) && words[0] != "power" }

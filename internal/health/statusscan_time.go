@@ -135,18 +135,17 @@ func (v *statusScan) latestNews() time.Time {
 	return latest
 }
 
-// runFields are fields of a status that state when a run began or ended.
-var runFields = []string{
-	"startTime", "startedAt", "startTimestamp", "startedTime", "completionTime", "completedAt", "completionTimestamp",
-	"finishedAt", "finishTime", "endTime", "endedAt", "terminationTime",
+// endFields are fields of a status that state when a run ended. A start alone says nothing: services have one too.
+var endFields = []string{
+	"completionTime", "completedAt", "completionTimestamp", "finishedAt", "finishTime", "endTime", "endedAt", "terminationTime",
 }
 
-// runsToAnEnd reports whether the object is of a kind that runs to an end: by the name of the kind, else by the times of
-// a run in its status. The last word of the name counts most: a ClusterBackup is a backup.
+// runsToAnEnd reports whether the object is of a kind that runs to an end: by the name of the kind, else by the time of
+// an end in its status. The last word of the name counts most: a ClusterBackup is a backup. A job of a stream has no end.
 func (v *statusScan) runsToAnEnd() bool {
 	last := lastWord(v.kind)
 	switch {
-	case triggerKinds.hasAny(v.kind), endlessKinds.has(last):
+	case triggerKinds.hasAny(v.kind), streamKinds.hasAny(v.kind), endlessKinds.has(last):
 		return false
 	case finiteKinds.has(last):
 		return true
@@ -156,5 +155,5 @@ func (v *statusScan) runsToAnEnd() bool {
 		return true
 	}
 	status, _ := v.object.value("status").(map[string]any)
-	return slices.ContainsFunc(runFields, func(name string) bool { _, ok := status[name]; return ok })
+	return slices.ContainsFunc(endFields, func(name string) bool { _, ok := status[name]; return ok })
 }
