@@ -70,7 +70,7 @@ func TestCases(t *testing.T) {
 					kind := object.GroupVersionKind().GroupKind()
 					t.Run(c.Name+"/"+kind.Kind, func(t *testing.T) { c.check(t, kind, object) })
 					maps.DeleteFunc(kinds, func(k schema.GroupKind, _ bool) bool { return covers(k, kind) })
-					if _, decision := set.Explain(kind, object.Object, c.now()); decision != nil {
+					if _, decision := set.Decide(kind, object.Object, c.now()); decision != nil {
 						delete(branches, decision.Branch)
 					}
 				}

@@ -2,6 +2,7 @@ package health
 
 // evidence has the statements for and against Healthy that a status scan has found.
 type evidence struct {
+	trace *Trace
 	whole Assessment // the worst statement about the whole object
 	parts Assessment // the worst statement about a part of it
 	soft  Assessment // the worst statement that counts only if no strong one says that the object works
@@ -19,11 +20,14 @@ type evidence struct {
 	sentence     bool   // it is a sentence, which may even deny a strong statement
 }
 
-func newEvidence() evidence { return evidence{whole: healthy, parts: healthy, soft: healthy} }
+func newEvidence(trace *Trace) evidence {
+	return evidence{trace: trace, whole: healthy, parts: healthy, soft: healthy}
+}
 
 // against adds a statement against Healthy, or that the object is idle. It is about a part of the object unless the path is empty.
 func (e *evidence) against(path []string, a Assessment) {
 	e.idleBy(a)
+	e.traceAgainst(a)
 	into := &e.whole
 	if len(path) > 0 {
 		into = &e.parts
@@ -36,9 +40,28 @@ func (e *evidence) against(path []string, a Assessment) {
 // softAgainst adds a statement that counts only if no strong one says that the object works.
 func (e *evidence) softAgainst(a Assessment) {
 	e.idleBy(a)
+	e.traceAgainst(a)
 	if worse(a.Status, e.soft.Status) {
 		e.soft = a
 	}
+}
+
+func (e *evidence) traceAgainst(a Assessment) {
+	if a.Status != Healthy || a.idle() {
+		e.trace.says(string(a.Status) + " " + a.Reason + ": " + a.Message)
+	}
+}
+
+// proves adds that the whole object works.
+func (e *evidence) proves() {
+	e.strong = true
+	e.trace.says("it works")
+}
+
+// suggests adds that a part of the object works, or that a count says so.
+func (e *evidence) suggests() {
+	e.weak = true
+	e.trace.says("it seems to work")
 }
 
 // idleBy keeps the first statement that the object is idle.

@@ -16,6 +16,7 @@ type fields struct {
 	kind      schema.GroupKind
 	object    map[string]any
 	malformed string // the path of the first malformed field; empty for none
+	trace     *Trace
 }
 
 // subject returns the name of the object in a sentence: "Deployment web".
@@ -33,6 +34,7 @@ func (f *fields) value(path ...string) any {
 		f.note(path...)
 		return nil
 	}
+	f.trace.read(path, v)
 	return v
 }
 
@@ -217,6 +219,7 @@ func (f *fields) condition(name string) condition {
 			f.note("status", "conditions", name)
 		}
 		found = f.readCondition(name, c)
+		f.trace.read([]string{"status", "conditions[" + name + "]"}, found.status)
 	}
 	return found
 }

@@ -119,6 +119,8 @@ type Context struct {
 	Warning Warning
 	// Rules take precedence over the built-in ones; nil for none.
 	Rules Rules
+	// Trace collects how the verdict comes about; nil for no trace.
+	Trace *Trace
 }
 
 // Rules are rules that are not built in.
@@ -128,6 +130,11 @@ type Rules interface {
 	// Covers reports whether there may be a rule for a kind. Callers ask first, because the conversion of an object for
 	// Judge may take longer than the assessment.
 	Covers(kind schema.GroupKind) bool
+}
+
+// Explainer are Rules that can name the rule and the check that decide on an object; false if no rule applies.
+type Explainer interface {
+	Explain(kind schema.GroupKind, object map[string]any, now time.Time) (decision string, ok bool)
 }
 
 // Warning is the content of an Event of type Warning.

@@ -59,7 +59,9 @@ func (a Assessment) withEncodableSince() Assessment {
 func assessUnstructured(kind schema.GroupKind, o *unstructured.Unstructured, ctx Context) Assessment {
 	s := &fields{kind: kind, object: o.Object}
 	s.checkIdentity()
+	s.trace = ctx.Trace
 	if o.GetDeletionTimestamp() != nil {
+		ctx.Trace.decidedBy("metadata.deletionTimestamp: it is being deleted")
 		return terminating(s, ctx)
 	}
 	if s.value("metadata", "deletionTimestamp") != nil {
@@ -67,6 +69,10 @@ func assessUnstructured(kind schema.GroupKind, o *unstructured.Unstructured, ctx
 	}
 	if ctx.Rules != nil {
 		if a, ok := ctx.Rules.Judge(kind, o.Object, ctx.Now); ok {
+			if rules, can := ctx.Rules.(Explainer); can && ctx.Trace != nil {
+				decision, _ := rules.Explain(kind, o.Object, ctx.Now)
+				ctx.Trace.decidedBy(decision)
+			}
 			if a.idle() {
 				a = suspended(s, ctx, a)
 			}
@@ -74,8 +80,10 @@ func assessUnstructured(kind schema.GroupKind, o *unstructured.Unstructured, ctx
 		}
 	}
 	judge, ok := builtin[kind]
+	ctx.Trace.decidedBy("the built-in rule for " + kind.String())
 	if !ok {
 		judge = byConventions
+		ctx.Trace.decidedBy("the conventions, because there is no rule for " + kind.String())
 	}
 	return s.unlessMalformed(judge(s, ctx))
 }

@@ -78,13 +78,14 @@ func (f statusField) inside() []string { return append(slices.Clip(f.path), f.ke
 // scanStatus scans the status of an object.
 func scanStatus(s *fields, ctx Context) *statusScan {
 	v := &statusScan{
-		object: s, ctx: ctx, kind: splitWords(s.kind.Kind), evidence: newEvidence(),
+		object: s, ctx: ctx, kind: splitWords(s.kind.Kind), evidence: newEvidence(ctx.Trace),
 		budget: scanBudget{left: maxScanValues, words: map[string][]string{}},
 	}
 	v.finite = v.runsToAnEnd()
 	switch status := s.value("status").(type) {
 	case map[string]any:
 		v.readTable(nil, status)
+		v.trace.reading(nil, "(replicas)", nil)
 		v.readReplicas(status)
 	case string: // a few kinds have a word for a status
 		v.readState(statusField{key: "status", words: []string{"status"}}, status, status)
@@ -141,6 +142,7 @@ func (v *statusScan) readTable(path []string, in map[string]any) {
 	}
 	v.readConditionFields(path, in)
 	for _, f := range fields {
+		v.trace.reading(path, f.key, in[f.key])
 		switch value := in[f.key].(type) {
 		case string:
 			v.readText(f, value)
@@ -148,8 +150,10 @@ func (v *statusScan) readTable(path []string, in map[string]any) {
 			v.readFlag(f, value)
 		}
 	}
+	v.trace.reading(path, "(counts)", nil)
 	v.readCounts(path, in)
 	for _, f := range fields {
+		v.trace.reading(path, f.key, in[f.key])
 		v.readPart(f, in[f.key])
 	}
 }
@@ -200,7 +204,7 @@ func (v *statusScan) readPerTarget(f statusField, targets []any) {
 			return
 		}
 	}
-	v.weak = true
+	v.suggests()
 }
 
 // isGood reports whether a value is a state that says that something works.

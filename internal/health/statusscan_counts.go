@@ -97,7 +97,7 @@ func (v *statusScan) compareReady(path []string, ready, want int64) {
 	case ready < want:
 		v.tooFew(path, ready, fmt.Sprintf("%s has %d of %d replicas ready", v.name(path), ready, want))
 	case want > 0 && (len(path) == 0 || len(path) == 1 && (path[0] == "scale" || path[0] == "summary")):
-		v.weak = true
+		v.suggests()
 	}
 }
 
@@ -144,7 +144,7 @@ func (v *statusScan) readDoneCounts(path []string, in map[string]any) {
 				continue
 			}
 			if want, known := firstCount(in, "total"+sort, "desired"+sort, "expected"+sort); known && n == want {
-				v.weak = true
+				v.suggests()
 			}
 		}
 	}

@@ -40,8 +40,11 @@ func (v *statusScan) raisedFlag(words []string, means meaning) {
 	if means == step {
 		return
 	}
-	v.strong = v.strong || len(words) == 1 && !optionalFlags.has(words[0])
-	v.weak = v.weak || v.isAboutWhole(words)
+	if len(words) == 1 && !optionalFlags.has(words[0]) {
+		v.proves()
+	} else if v.isAboutWhole(words) {
+		v.suggests()
+	}
 	v.ended = v.ended || means == done && v.finite
 }
 

@@ -12,6 +12,7 @@ import (
 // Source: API conventions, "Typical status properties": a type may be of either polarity.
 func (v *statusScan) readCondition(path []string, c typedCondition) {
 	means := polarity(c.name)
+	v.trace.reading(path, "conditions["+c.name+"]", c.status)
 	switch {
 	case c.stale:
 		v.stale = v.stale || len(path) == 0 && !slices.Contains([]meaning{unclassified, neutral, step}, means)
@@ -61,10 +62,10 @@ func (v *statusScan) metCondition(path []string, c typedCondition, words []strin
 		v.against(path, v.working(time.Time{}, c.reason, "Running", quote(v.name(path)+" is Running", c.message)))
 	case means == step:
 	case len(path) == 0 && len(words) == 1:
-		v.strong = true
+		v.proves()
 		v.ended = v.ended || means == done && v.finite
 	case len(path) <= 2 && v.isAboutWhole(splitWords(c.name[strings.LastIndexAny(c.name, "/.")+1:])): // ACK.ResourceSynced
-		v.weak = true
+		v.suggests()
 	}
 }
 

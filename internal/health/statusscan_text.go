@@ -164,11 +164,11 @@ func (v *statusScan) goodState(f statusField, value string, means meaning, messa
 	}
 	isSummary := func(w string) bool { return wholeWords.has(w) || slices.Contains(v.kind, w) }
 	if f.ofWhole() && (len(f.words) == 1 || slices.ContainsFunc(f.words, isSummary)) {
-		v.strong = true
+		v.proves()
 		v.ended = v.ended || means == done && v.finite
 		return
 	}
-	v.weak = true
+	v.suggests()
 }
 
 // startsWithPartialCount reports whether a sentence starts with a count that is not full: "2 of 3 nodes ready".

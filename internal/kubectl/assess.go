@@ -25,6 +25,7 @@ type assessOptions struct {
 	files     []string
 	recursive bool
 	now       string
+	explain   bool
 	rules     ruleFiles
 	output    output
 	accept    acceptance
@@ -64,7 +65,9 @@ func (p *plugin) assessCommand() *cobra.Command {
 	}
 	cmd.Flags().StringArrayVarP(&o.files, "filename", "f", nil, "file or folder with objects, - for standard input; may be repeated")
 	cmd.Flags().BoolVarP(&o.recursive, "recursive", "R", false, "read folders recursively")
-	cmd.Flags().StringVar(&o.now, "now", "", "time of the assessment, such as 2026-01-31T12:00:00Z; now if not given")
+	cmd.Flags().StringVar(&o.now, "now", "",
+		"time of the assessment, such as 2026-01-31T12:00:00Z; if not given, the present for standard input, and the newest time in a file")
+	cmd.Flags().BoolVar(&o.explain, "explain", false, "show which rule or convention decided, and by which fields")
 	o.rules.addFlag(cmd)
 	o.output.addFlag(cmd, "json, one object a line", outputJSON)
 	o.accept.addFlag(cmd)
@@ -90,6 +93,9 @@ func (o *assessOptions) run(ctx context.Context) error {
 	if err := errors.Join(assessor.finish(), out.Flush()); err != nil {
 		return err
 	}
+	if note := assessor.clock.note(); note != "" {
+		o.plugin.printError(errors.New(note))
+	}
 	switch {
 	case assessor.errors > 0:
 		return exitWith(exitUsage)
@@ -110,25 +116,27 @@ func (o *assessOptions) assessor() (*assessor, error) {
 	if len(o.files) == 0 {
 		return nil, usage("nothing to assess: give a file or folder with -f, or -f - for standard input")
 	}
-	hc := health.Context{Now: o.plugin.now()}
+	clock := clock{present: o.plugin.now()}
 	if o.now != "" {
 		var err error
-		if hc.Now, err = time.Parse(time.RFC3339, o.now); err != nil {
+		if clock.fixed, err = time.Parse(time.RFC3339, o.now); err != nil {
 			return nil, usage("--now is %q: give a time such as 2026-01-31T12:00:00Z", o.now)
 		}
 	}
-	var err error
-	if hc.Rules, err = o.rules.load(); err != nil {
+	rules, err := o.rules.load()
+	if err != nil {
 		return nil, err
 	}
-	return newAssessor(hc), nil
+	a := newAssessor(rules, clock)
+	a.explain = o.explain
+	return a, nil
 }
 
 // assess assesses the objects in a file. It prints and counts the errors of documents, and returns only other errors.
 func (o *assessOptions) assess(ctx context.Context, a *assessor, name string) error {
 	source := name
 	if name == "-" {
-		source = "standard input"
+		source = standardInput
 	}
 	in, err := o.plugin.open(name)
 	if err != nil {
@@ -168,7 +176,20 @@ func (o *assessOptions) print(out io.Writer, v verdictLine) error {
 	p := o.plugin.palette
 	_, err := fmt.Fprintf(out, "%s%s%s\n", p.paint(styleOf(v.Status), string(v.Status)),
 		strings.Repeat(" ", len(health.Reconciling)+2-len(v.Status)), oneLine(name+cause))
-	return err
+	if err != nil || v.Explanation == nil {
+		return err
+	}
+	lines := []string{"decided by " + v.Explanation.DecidedBy + ", as of " + v.AsOf}
+	lines = append(lines, v.Explanation.Fields...)
+	if v.Explanation.Derived != "" {
+		lines = append(lines, v.Explanation.Derived)
+	}
+	for _, line := range lines {
+		if _, err := fmt.Fprintf(out, "%s%s\n", strings.Repeat(" ", len(health.Reconciling)+2), oneLine(line)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // extensions are the extensions of the files that are read from a folder.

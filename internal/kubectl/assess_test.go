@@ -49,7 +49,7 @@ func TestAssess_JSON(t *testing.T) {
 			names = append(names, name)
 		}
 		slices.Sort(names)
-		if want := []string{"apiVersion", "kind", "message", "name", "namespace", "reason", "status"}; !slices.Equal(names, want) {
+		if want := []string{"apiVersion", "asOf", "kind", "message", "name", "namespace", "reason", "status"}; !slices.Equal(names, want) {
 			t.Errorf("%s has %v, want %v", line, names, want)
 		}
 	}
@@ -177,6 +177,51 @@ status: {notAfter: "2026-02-01T00:00:00Z", conditions: [{type: Ready, status: "T
 	}
 }
 
+// A file is a state of the past: it is assessed as of its newest time. Standard input is a state of the present.
+func TestAssess_File_AsOfItsNewestTime(t *testing.T) {
+	const pending = `
+apiVersion: example.com/v1
+kind: Database
+metadata: {name: db, creationTimestamp: "2024-03-01T09:00:00Z"}
+spec: {notAfter: "2025-01-01T00:00:00Z"}
+status: {phase: Creating, nextBackupTime: "2024-04-01T00:00:00Z", conditions: [{type: Ready, status: "False", lastTransitionTime: "2024-03-01T09:05:00+0000"}]}
+`
+	file := filepath.Join(t.TempDir(), "db.yaml")
+	if err := os.WriteFile(file, []byte(pending), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r := invoke(t, "", "assess", "-f", file)
+	r.want(t, exitNotHealthy, "Reconciling  Database db")
+	if want := file + " is assessed as of 2024-03-01T09:05:00Z, the newest time in it: --now sets another"; !strings.Contains(r.err, want) {
+		t.Errorf("stderr is %q, want %q", r.err, want)
+	}
+	invoke(t, "", "assess", "-f", file, "-o", "json").want(t, exitNotHealthy, `"asOf":"2024-03-01T09:05:00Z"`)
+	for _, args := range [][]string{{"-f", "-"}, {"-f", file, "--now", "2024-03-02T12:00:00Z"}} {
+		r := invoke(t, pending, append([]string{"assess"}, args...)...)
+		r.want(t, exitNotHealthy, "Unhealthy    Database db")
+		if strings.Contains(r.err, "as of") {
+			t.Errorf("%v: stderr is %q, want no note", args, r.err)
+		}
+	}
+}
+
+func TestAssess_Explain(t *testing.T) {
+	const objects = `
+{apiVersion: example.com/v1, kind: Widget, metadata: {name: w}, status: {broken: true}}
+---
+{apiVersion: cert-manager.io/v1, kind: Certificate, metadata: {name: c}, status: {conditions: [{type: Ready, status: "True"}]}}
+---
+{apiVersion: example.com/v1, kind: Database, metadata: {name: db}, status: {phase: Running, readyReplicas: 1, replicas: 2, conditions: [{type: Ready, status: "False", reason: NoQuorum}]}}
+---
+{apiVersion: v1, kind: PersistentVolume, metadata: {name: v}, status: {phase: Failed, message: gone}}
+`
+	r := invoke(t, objects, "assess", "-f", "-", "--explain", "--now", "2026-01-31T12:00:00Z", "--rules", widgetRules)
+	r.want(t, exitNotHealthy)
+	golden(t, "assess-explain.txt", r.out)
+	r = invoke(t, crashing, "assess", "-f", "-", "--explain", "-o", "json")
+	r.want(t, exitNotHealthy, `"derived":"Reconciling ReplicasNotReady by itself; its derived objects count too"`)
+}
+
 // crashing are a pod that crashes, and the Deployment and the ReplicaSet that it descends from.
 const crashing = `
 - {apiVersion: v1, kind: Pod, metadata: {name: web-1-a, namespace: app, uid: p1, ownerReferences: [{apiVersion: apps/v1, kind: ReplicaSet, name: web-1, uid: r1, controller: true}]}, spec: {containers: [{name: c}]}, status: {phase: Running, containerStatuses: [{name: c, restartCount: 5, state: {waiting: {reason: CrashLoopBackOff}}, lastState: {terminated: {exitCode: 7, reason: Error}}}]}}
@@ -262,7 +307,7 @@ func TestAssess_OwnerInAnotherFile(t *testing.T) {
 
 func TestAssessor_LongInput_BoundedMemory(t *testing.T) {
 	var got []string
-	a := newAssessor(health.Context{Now: goldenTime})
+	a := newAssessor(nil, clock{present: goldenTime})
 	a.limit = 10
 	a.emit = func(v verdictLine) error {
 		got = append(got, v.Name)
@@ -313,13 +358,18 @@ func TestAssess_LongOwnerChain(t *testing.T) {
 		"star":   func(int) []int { return []int{0} },
 	} {
 		t.Run(reason, func(t *testing.T) {
-			objects := make([]*unstructured.Unstructured, n)
+			objects := make([]heldObject, n)
 			for i := range objects {
-				objects[i] = owned(i, owners(i)...)
+				objects[i].Unstructured = owned(i, owners(i)...)
 			}
-			for i, a := range assessTogether(objects, func(*unstructured.Unstructured) health.Context { return health.Context{Now: goldenTime} }) {
-				if a.Status != health.Healthy {
-					t.Fatalf("object %d is %+v, want Healthy", i, a)
+			lines := make([]*verdictLine, n)
+			for i := range lines {
+				lines[i] = &verdictLine{}
+			}
+			newAssessor(nil, clock{present: goldenTime}).assessTogether(lines, objects)
+			for i, line := range lines {
+				if line.Status != health.Healthy {
+					t.Fatalf("object %d is %+v, want Healthy", i, line)
 				}
 			}
 		})

@@ -2,6 +2,7 @@ package kubectl
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -21,6 +22,20 @@ type verdictLine struct {
 	Status     health.Status `json:"status"`
 	Reason     string        `json:"reason"`
 	Message    string        `json:"message"`
+	// AsOf is the time of the assessment, in RFC 3339.
+	AsOf string `json:"asOf"`
+	// Explanation is how the verdict came about, with --explain.
+	Explanation *explanation `json:"explanation,omitempty"`
+}
+
+// explanation is how a verdict came about.
+type explanation struct {
+	// DecidedBy is the rule or the convention.
+	DecidedBy string `json:"decidedBy"`
+	// Fields are the fields that were read, with their values or with what they say.
+	Fields []string `json:"fields"`
+	// Derived is how the derived objects change the verdict on the object; empty if they do not.
+	Derived string `json:"derived,omitempty"`
 }
 
 // maxHeld bounds the number of objects that wait for related ones. Related objects that are further apart in the input do
@@ -31,7 +46,9 @@ const maxHeld = 50_000
 // assessed at once, unless it is an Event. Others wait for related objects. A second object with a UID starts a new
 // snapshot: the objects before it are assessed without those after it.
 type assessor struct {
-	base     health.Context
+	rules    health.Rules
+	clock    clock
+	explain  bool
 	emit     func(verdictLine) error
 	limit    int
 	objects  int
@@ -40,14 +57,20 @@ type assessor struct {
 
 	// lines are the lines that are not emitted yet.
 	lines []verdictLine
-	// held has the objects of lines; nil for a line that has its verdict.
-	held    []*unstructured.Unstructured
+	// held has the objects of lines; the object is nil for a line that has its verdict.
+	held    []heldObject
 	waiting int                // the number of objects in held that are not nil
 	uids    map[types.UID]bool // the UIDs of the waiting objects
 }
 
-func newAssessor(hc health.Context) *assessor {
-	return &assessor{base: hc, limit: maxHeld, statuses: map[health.Status]int{}, uids: map[types.UID]bool{}}
+// heldObject is an object that waits for related ones, with the file that has it.
+type heldObject struct {
+	*unstructured.Unstructured
+	source string
+}
+
+func newAssessor(rules health.Rules, clock clock) *assessor {
+	return &assessor{rules: rules, clock: clock, limit: maxHeld, statuses: map[health.Status]int{}, uids: map[types.UID]bool{}}
 }
 
 // add adds the object of a document, if it has one.
@@ -56,11 +79,13 @@ func (a *assessor) add(d manifest.Document) error {
 		return nil
 	}
 	a.objects++
+	a.clock.read(d.Source, d.Object)
 	u := &unstructured.Unstructured{Object: d.Object}
 	line := verdictLine{Namespace: u.GetNamespace(), Name: u.GetName(), Kind: u.GetKind(), APIVersion: u.GetAPIVersion()}
 	if flaw, ok := d.Err.(*manifest.Flaw); ok { //nolint:errorlint // it is never wrapped
 		line.Status, line.Reason, line.Message = health.Unknown, flaw.Reason, flaw.Message
-		return a.append(line, nil)
+		line.AsOf = a.clock.now(d.Source).Format(time.RFC3339)
+		return a.append(line, heldObject{})
 	}
 	if u.GroupVersionKind() == v1alpha1.GroupVersion.WithKind("ThreeportWorkload") { // its verdict is the agent's
 		wl, err := decodeWorkload(u)
@@ -69,12 +94,13 @@ func (a *assessor) add(d manifest.Document) error {
 		}
 		s := statusOf(&wl)
 		line.Status, line.Reason, line.Message = s.Status, s.Reason, s.Message
-		return a.append(line, nil)
+		line.AsOf = a.clock.now(d.Source).Format(time.RFC3339)
+		return a.append(line, heldObject{})
 	}
 	uid := u.GetUID()
 	if uid == "" && len(u.GetOwnerReferences()) == 0 && u.GetKind() != "Event" {
-		line.setVerdict(health.Forest([]*unstructured.Unstructured{u}, a.contextOf(nil))[0].Aggregate.Assessment)
-		return a.append(line, nil)
+		a.assessTogether([]*verdictLine{&line}, []heldObject{{u, d.Source}})
+		return a.append(line, heldObject{})
 	}
 	if uid != "" && a.uids[uid] {
 		if err := a.finish(); err != nil {
@@ -82,20 +108,16 @@ func (a *assessor) add(d manifest.Document) error {
 		}
 	}
 	a.uids[uid] = true
-	return a.append(line, u)
-}
-
-func (v *verdictLine) setVerdict(a health.Assessment) {
-	v.Status, v.Reason, v.Message = a.Status, a.Reason, a.Message
+	return a.append(line, heldObject{u, d.Source})
 }
 
 // append adds a line, with the object if that has to wait.
-func (a *assessor) append(line verdictLine, wait *unstructured.Unstructured) error {
-	if wait == nil && a.waiting == 0 {
+func (a *assessor) append(line verdictLine, wait heldObject) error {
+	if wait.Unstructured == nil && a.waiting == 0 {
 		return a.emitLine(line)
 	}
 	a.lines, a.held = append(a.lines, line), append(a.held, wait)
-	if wait != nil {
+	if wait.Unstructured != nil {
 		a.waiting++
 	}
 	if len(a.lines) >= a.limit {
@@ -111,16 +133,14 @@ func (a *assessor) emitLine(line verdictLine) error {
 
 // finish assesses the waiting objects and emits their lines.
 func (a *assessor) finish() error {
-	var waiting []*unstructured.Unstructured
-	var places []int
-	for i, u := range a.held {
-		if u != nil {
-			waiting, places = append(waiting, u), append(places, i)
+	var waiting []heldObject
+	var open []*verdictLine
+	for i, held := range a.held {
+		if held.Unstructured != nil {
+			waiting, open = append(waiting, held), append(open, &a.lines[i])
 		}
 	}
-	for i, joint := range assessTogether(waiting, a.contextOf(warnings(waiting))) {
-		a.lines[places[i]].setVerdict(joint)
-	}
+	a.assessTogether(open, waiting)
 	lines := a.lines
 	a.lines, a.held, a.waiting, a.uids = nil, nil, 0, map[types.UID]bool{}
 	for _, line := range lines {
@@ -141,21 +161,13 @@ func (a *assessor) worst(accept acceptance) health.Status {
 	return health.Healthy
 }
 
-func (a *assessor) contextOf(warnings map[types.UID]health.Warning) func(*unstructured.Unstructured) health.Context {
-	return func(u *unstructured.Unstructured) health.Context {
-		hc := a.base
-		hc.Warning = warnings[u.GetUID()]
-		return hc
-	}
-}
-
-// assessTogether returns the assessments of objects with their descendants. Objects without a UID get one, because Forest
-// finds nodes by UID.
-func assessTogether(objects []*unstructured.Unstructured, hc func(*unstructured.Unstructured) health.Context) []health.Assessment {
+// assessTogether sets the verdicts on objects with their descendants in their lines. Objects without a UID get one, because Forest finds
+// nodes by UID.
+func (a *assessor) assessTogether(lines []*verdictLine, objects []heldObject) {
 	related := make([]*unstructured.Unstructured, 0, len(objects))
 	place := map[*unstructured.Unstructured]int{}
-	verdicts := make([]health.Assessment, len(objects))
-	for i, u := range objects {
+	for i, held := range objects {
+		u := held.Unstructured
 		if u.GetUID() == "" {
 			u = u.DeepCopy()
 			u.SetUID(types.UID(fmt.Sprintf("document %d", i)))
@@ -163,13 +175,32 @@ func assessTogether(objects []*unstructured.Unstructured, hc func(*unstructured.
 		place[u] = i
 		related = append(related, u)
 	}
-	queue := health.Forest(related, hc)
+	warnings, traces := warnings(related), map[*unstructured.Unstructured]*health.Trace{}
+	queue := health.Forest(related, func(u *unstructured.Unstructured) health.Context {
+		if a.explain {
+			traces[u] = &health.Trace{}
+		}
+		return health.Context{Now: a.clock.now(objects[place[u]].source), Rules: a.rules, Warning: warnings[u.GetUID()], Trace: traces[u]}
+	})
 	for len(queue) > 0 {
 		n := queue[0]
 		queue = append(queue[1:], n.Children...)
-		verdicts[place[n.Object]] = n.Aggregate.Assessment
+		i := place[n.Object]
+		lines[i].set(n, a.clock.now(objects[i].source), traces[n.Object])
 	}
-	return verdicts
+}
+
+// set sets the verdict on an object with its descendants. trace is nil without --explain.
+func (v *verdictLine) set(n *health.Node, now time.Time, trace *health.Trace) {
+	v.Status, v.Reason, v.Message = n.Aggregate.Status, n.Aggregate.Reason, n.Aggregate.Message
+	v.AsOf = now.Format(time.RFC3339)
+	if trace == nil {
+		return
+	}
+	v.Explanation = &explanation{DecidedBy: trace.By, Fields: trace.Fields}
+	if self := n.Self; self.Status != n.Aggregate.Status || self.Reason != n.Aggregate.Reason {
+		v.Explanation.Derived = strings.TrimSpace(fmt.Sprintf("%s %s", self.Status, self.Reason)) + " by itself; its derived objects count too"
+	}
 }
 
 // warnings returns the latest Warning about each object by UID, from the Events among some objects.
@@ -205,9 +236,9 @@ func warningOf(event map[string]any) (types.UID, health.Warning, bool) {
 	if text("type") != "Warning" || uid == "" {
 		return "", health.Warning{}, false
 	}
-	at, err := time.Parse(time.RFC3339, first(text("series", "lastObservedTime"), text("lastTimestamp"), text("deprecatedLastTimestamp"),
+	at, ok := health.ParseTime(first(text("series", "lastObservedTime"), text("lastTimestamp"), text("deprecatedLastTimestamp"),
 		text("eventTime"), text("firstTimestamp"), text("metadata", "creationTimestamp")))
-	if err != nil {
+	if !ok {
 		return "", health.Warning{}, false
 	}
 	return types.UID(uid), health.Warning{Reason: text("reason"), Message: first(text("message"), text("note")), Time: at}, true

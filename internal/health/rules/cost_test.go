@@ -30,7 +30,7 @@ func TestSet_ExpensiveExpression_IsUnknown(t *testing.T) {
 		t.Run(c.reason, func(t *testing.T) {
 			s := parse(t, widgetRule("  - {when: \""+c.when+"\", status: Healthy}"))
 			began := cputime.Used(t)
-			a, d := s.Explain(widget, large(30_000), now)
+			a, d := s.Decide(widget, large(30_000), now)
 			if a.Status != health.Unknown || a.Reason != ruleTooExpensive || !d.Failed || !strings.Contains(a.Message, "Widget.example.org, check 1: it costs too much") {
 				t.Errorf("got %s %s: %.300s, want %s and %s", a.Status, a.Reason, a.Message, health.Unknown, ruleTooExpensive)
 			}

@@ -47,7 +47,7 @@ func FuzzParse(f *testing.F) {
 		}
 		for _, kind := range set.Kinds() {
 			for _, o := range objects {
-				a, d := set.Explain(kind, o, now)
+				a, d := set.Decide(kind, o, now)
 				if d != nil && a.Status != health.Healthy && (a.Reason == "" || a.Message == "") {
 					t.Errorf("the verdict of %s is %+v, want a reason and a message", kind, a)
 				}

@@ -22,6 +22,20 @@ func (l Layers) Judge(kind schema.GroupKind, object map[string]any, now time.Tim
 	return health.Assessment{}, false
 }
 
+// Explain returns the decision of the layer that assesses an object.
+func (l Layers) Explain(kind schema.GroupKind, object map[string]any, now time.Time) (decision string, ok bool) {
+	for _, layer := range l {
+		if _, applies := layer.Judge(kind, object, now); !applies {
+			continue
+		}
+		if e, can := layer.(health.Explainer); can {
+			return e.Explain(kind, object, now)
+		}
+		return "", false
+	}
+	return "", false
+}
+
 // Covers reports whether a layer may have a rule for a kind.
 func (l Layers) Covers(kind schema.GroupKind) bool {
 	return slices.ContainsFunc(l, func(layer health.Rules) bool { return layer.Covers(kind) })

@@ -37,7 +37,7 @@ func Open(path string, metrics *Metrics, log logr.Logger) (*Live, error) {
 
 // Judge assesses an object by the current rules.
 func (l *Live) Judge(kind schema.GroupKind, object map[string]any, now time.Time) (health.Assessment, bool) {
-	a, d := l.files.Current().Explain(kind, object, now)
+	a, d := l.files.Current().Decide(kind, object, now)
 	if d != nil && d.Failed {
 		l.metrics.failed(a.Reason)
 	}

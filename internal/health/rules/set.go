@@ -98,15 +98,42 @@ func (s *Set) Len() int {
 
 // Judge assesses an object by the rule for its kind; false if there is none or no check holds.
 func (s *Set) Judge(kind schema.GroupKind, object map[string]any, now time.Time) (health.Assessment, bool) {
-	a, decision := s.Explain(kind, object, now)
+	a, decision := s.Decide(kind, object, now)
 	return a, decision != nil
 }
 
 // Decision describes how a verdict came about.
 type Decision struct {
 	Branch
+	// When is the expression of the check; empty for else, and if no check decided.
+	When string
 	// Failed means that an expression failed or cost too much.
 	Failed bool
+}
+
+// String names the check in a sentence.
+func (d *Decision) String() string {
+	rule := fmt.Sprintf("the rule for %s at %s:%d", d.Rule, d.File, d.Line)
+	switch {
+	case d.Check == 0 && d.Failed:
+		return rule + ", which failed"
+	case d.Check == 0:
+		return rule + ": status.observedGeneration is behind metadata.generation"
+	case d.When == "":
+		return rule + ": no check applies"
+	case d.Over:
+		return fmt.Sprintf("%s, check %d, whose time is over: %s", rule, d.Check, d.When)
+	}
+	return fmt.Sprintf("%s, check %d: %s", rule, d.Check, d.When)
+}
+
+// Explain returns the decision on an object as text; false if no rule applies.
+func (s *Set) Explain(kind schema.GroupKind, object map[string]any, now time.Time) (decision string, ok bool) {
+	_, d := s.Decide(kind, object, now)
+	if d == nil {
+		return "", false
+	}
+	return d.String(), true
 }
 
 // Branch is one path through a rule. Tests of the catalogue use it to find branches without a case.
@@ -120,9 +147,8 @@ type Branch struct {
 	Over bool
 }
 
-// Explain assesses like Judge and also returns the decision; nil if no rule applies. It is exported for tests of the
-// catalogue.
-func (s *Set) Explain(kind schema.GroupKind, object map[string]any, now time.Time) (a health.Assessment, d *Decision) {
+// Decide assesses like Judge and also returns the decision; nil if no rule applies.
+func (s *Set) Decide(kind schema.GroupKind, object map[string]any, now time.Time) (a health.Assessment, d *Decision) {
 	if s == nil {
 		return health.Assessment{}, nil
 	}
@@ -143,7 +169,7 @@ func (s *Set) Explain(kind schema.GroupKind, object map[string]any, now time.Tim
 	}
 	if d.Check = place + 1; place >= 0 {
 		c := r.checks[place]
-		d.Over = c.then != "" && a.Status == c.then
+		d.Over, d.When = c.then != "" && a.Status == c.then, c.source.when.text
 	}
 	d.Failed = place < 0 && a.Status == health.Unknown
 	return a, d

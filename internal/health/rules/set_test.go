@@ -453,7 +453,7 @@ func TestDefine_InvalidExpression_IsUnknown(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	a, d := s.Explain(widget, with(t, ""), now)
+	a, d := s.Decide(widget, with(t, ""), now)
 	if a.Status != health.Unknown || a.Reason != RuleFailed || d == nil || !d.Failed || !strings.Contains(a.Message, "rules.yaml:6:13") {
 		t.Errorf("the verdict is %+v, %+v; want a failed rule with its position", a, d)
 	}
