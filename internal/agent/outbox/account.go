@@ -26,8 +26,18 @@ type account struct {
 	removed    map[int64]bool
 	sync       initialSync
 	operations operations
-	forgets    bool // drop the account once nothing is pending
-	undeclared bool // this process does not declare the instance: drop the account once nothing is pending
+	// probe is the report for which the instance's Events wait, because the control plane does not know the instance or has not
+	// assigned it; nil for none.
+	probe   *entry
+	forgets bool // drop the account once nothing is pending
+	// undeclared is true if this process does not declare the instance: drop the account once nothing is pending.
+	undeclared bool
+}
+
+// holds reports whether a pending report waits for another one of its instance.
+func (a *account) holds(e *entry) bool {
+	_, isEvent := e.report.(observe.Event)
+	return a.sync.holds(e.report) || isEvent && a.probe != nil && a.probe != e
 }
 
 // deadLetters returns the entries with a dead letter, the newest first.
@@ -111,7 +121,39 @@ func (o *Outbox) unaccount(e *entry) {
 	id := e.report.Instance()
 	a := o.accounts[id]
 	delete(a.pending, e)
+	if a.probe == e {
+		o.release(a)
+	}
 	o.gcAccount(id, a)
+}
+
+// hold makes the Events of an instance wait for a refused report of it, unless they wait for another one. All would be refused.
+func (o *Outbox) hold(a *account, probe *entry) {
+	if a.probe != nil {
+		return
+	}
+	a.probe = probe
+	for e := range a.pending {
+		if e.group.isQueued() && e.group.first() == e && a.holds(e) {
+			e.group.dequeue()
+		}
+	}
+}
+
+// release ends the wait of the Events of an instance.
+func (o *Outbox) release(a *account) {
+	if a.probe == nil {
+		return
+	}
+	a.probe = nil
+	o.scheduleAll(a)
+}
+
+// scheduleAll schedules the groups with pending reports of an instance, the oldest first.
+func (o *Outbox) scheduleAll(a *account) {
+	for _, e := range slices.SortedFunc(maps.Keys(a.pending), func(a, b *entry) int { return a.since.Compare(b.since) }) {
+		o.schedule(e.group)
+	}
 }
 
 // gcAccount drops an account that is to be forgotten and has nothing pending.
@@ -171,9 +213,7 @@ func (o *Outbox) EndUndeclared(declared func(target.Instance) bool, cause string
 		if e := o.entries[InitialSync{id}.Key()]; e != nil {
 			o.cancel(e)
 		}
-		for e := range a.pending {
-			o.schedule(e.group)
-		}
+		o.scheduleAll(a)
 	}
 	for _, e := range slices.Collect(maps.Values(o.entries)) {
 		id, isStatus := e.key.StatusInstance()

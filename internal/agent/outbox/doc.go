@@ -22,8 +22,8 @@
 //     sent, one at a time, after growing waits. A report that fails while others succeed is quarantined.
 //   - sync.go: initialSync holds a workload's operations and Events until the remote state is known ([Outbox.Seed]), so that
 //     no row is created twice, whatever the store has lost.
-//   - eviction.go, dropped.go: the oldest Normal Events, and then the oldest Warnings, are dropped when the bound is
-//     exceeded. An Event reports how many were dropped.
+//   - eviction.go, dropped.go: when the bound is exceeded, the oldest Normal Events of the instance with the most bytes are
+//     dropped, and then its oldest Warnings. An Event reports how many were dropped.
 //   - persistence.go: receipts, dead letters, and the pending reports that would be lost with the process.
 //   - account.go, operations.go, deadletter.go: the progress of each workload.
 //

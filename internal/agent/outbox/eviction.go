@@ -1,12 +1,14 @@
 package outbox
 
 import (
+	"container/heap"
 	"container/list"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/threeport/threeport-agent/internal/agent/observe"
+	"github.com/threeport/threeport-agent/internal/agent/target"
 )
 
 // minEventShare is a divisor: Events may always take an eighth of the bound. If they take less, other records exceed the
@@ -15,54 +17,107 @@ const minEventShare = 8
 
 // evictable is the place of an entry in an [evictionQueue].
 type evictable struct {
-	place *list.Element // nil if it is in none
+	share *eventShare   // nil if it is in none
+	place *list.Element // in the share
 	bytes int64         // an estimate
 }
 
-// evictionQueue has the entries with an Event that may be evicted, the oldest first.
+// evictionQueue has the entries with an Event that may be evicted, by instance. Events of the instance with the most bytes are evicted
+// first, so that no instance displaces the Events of others.
 type evictionQueue struct {
+	shares     []*eventShare // a heap, the one with the most bytes first
+	byInstance map[target.Instance]*eventShare
+	bytes      int64 // the estimated size of all
+}
+
+// eventShare has the Events of an instance, the oldest first.
+type eventShare struct {
+	instance        target.Instance
 	normal, warning *list.List
-	bytes           int64 // their estimated size
+	bytes           int64
+	index           int // in the heap
 }
 
 func newEvictionQueue() evictionQueue {
-	return evictionQueue{normal: list.New(), warning: list.New()}
+	return evictionQueue{byInstance: map[target.Instance]*eventShare{}}
 }
 
 // add adds an entry with an Event, in place of the Event that the entry had before.
 func (q *evictionQueue) add(e *entry, ev observe.Event) {
 	q.remove(e)
-	of := q.normal
+	share := q.byInstance[ev.Workload]
+	if share == nil {
+		share = &eventShare{instance: ev.Workload, normal: list.New(), warning: list.New()}
+		q.byInstance[ev.Workload] = share
+		heap.Push(q, share)
+	}
+	of := share.normal
 	if ev.Type != corev1.EventTypeNormal {
-		of = q.warning
+		of = share.warning
 	}
 	const fixed = 4096 // memory of an Event besides its texts, here and in earlier stages; measured
-	e.evict.bytes = int64(fixed + len(ev.Message) + len(ev.Reason) + 2*len(ev.Involved.Name))
-	e.evict.place = of.PushBack(e)
-	q.bytes += e.evict.bytes
+	e.evict = evictable{share: share, place: of.PushBack(e), bytes: int64(fixed + len(ev.Message) + len(ev.Reason) + 2*len(ev.Involved.Name))}
+	q.grow(share, e.evict.bytes)
 }
 
 // remove removes an entry, if it is in the queue.
 func (q *evictionQueue) remove(e *entry) {
-	if e.evict.place == nil {
+	share := e.evict.share
+	if share == nil {
 		return
 	}
-	q.normal.Remove(e.evict.place) // a list ignores an element of another one
-	q.warning.Remove(e.evict.place)
-	q.bytes -= e.evict.bytes
+	share.normal.Remove(e.evict.place) // a list ignores an element of another one
+	share.warning.Remove(e.evict.place)
+	q.grow(share, -e.evict.bytes)
+	if share.bytes == 0 {
+		heap.Remove(q, share.index)
+		delete(q.byInstance, share.instance)
+	}
 	e.evict = evictable{}
 }
 
-// next returns the oldest Normal Event that is not being sent, or else the oldest Warning; nil if there is none.
+func (q *evictionQueue) grow(share *eventShare, bytes int64) {
+	share.bytes += bytes
+	q.bytes += bytes
+	heap.Fix(q, share.index)
+}
+
+// next returns an Event that is not being sent, of the instance with the most bytes: the oldest Normal Event, or else the oldest
+// Warning. If all Events of that instance are being sent, which are few, another instance follows. It returns nil if there is none.
 func (q *evictionQueue) next() *entry {
-	for _, of := range []*list.List{q.normal, q.warning} {
-		for at := of.Front(); at != nil; at = at.Next() {
-			if e := at.Value.(*entry); !e.isInFlight() {
-				return e
+	for _, share := range q.shares {
+		for _, of := range []*list.List{share.normal, share.warning} {
+			for at := of.Front(); at != nil; at = at.Next() {
+				if e := at.Value.(*entry); !e.isInFlight() {
+					return e
+				}
 			}
 		}
 	}
 	return nil
+}
+
+// Len, Less, Swap, Push and Pop are for package heap.
+func (q *evictionQueue) Len() int { return len(q.shares) }
+
+func (q *evictionQueue) Less(i, j int) bool { return q.shares[i].bytes > q.shares[j].bytes }
+
+func (q *evictionQueue) Swap(i, j int) {
+	q.shares[i], q.shares[j] = q.shares[j], q.shares[i]
+	q.shares[i].index, q.shares[j].index = i, j
+}
+
+func (q *evictionQueue) Push(x any) {
+	share := x.(*eventShare)
+	share.index = len(q.shares)
+	q.shares = append(q.shares, share)
+}
+
+func (q *evictionQueue) Pop() any {
+	last := len(q.shares) - 1
+	share := q.shares[last]
+	q.shares[last], q.shares = nil, q.shares[:last]
+	return share
 }
 
 // enforceBound evicts Events until the outbox keeps its bound.

@@ -243,3 +243,28 @@ func TestEvictionQueue_Next(t *testing.T) {
 		t.Errorf("an empty queue has %d bytes", q.bytes)
 	}
 }
+
+// A workload with many Events does not displace those of others, whatever their type and age.
+func TestOutbox_Eviction_SparesOtherInstances(t *testing.T) {
+	o := New(Config{MaxBytes: 256 << 10}, nil)
+	for i := range 10 {
+		for _, typ := range []string{"Normal", "Warning"} {
+			ev := typed(i, typ)
+			ev.UID, ev.Workload = "of-other-"+ev.UID, other
+			o.Offer(ev)
+		}
+	}
+	for i := range 500 {
+		o.Offer(typed(i, "Warning"))
+	}
+	if dropped := o.Progress(other).Dropped; dropped != 0 {
+		t.Errorf("%d Events of the other workload were dropped, want none", dropped)
+	}
+	if used := o.usedBytes(); o.Dropped() == 0 || used > 256<<10 {
+		t.Errorf("%d Events were dropped, and %d bytes are used", o.Dropped(), used)
+	}
+	drain(t, o)
+	if o.evictable.bytes != 0 || len(o.evictable.shares) != 0 || len(o.evictable.byInstance) != 0 {
+		t.Errorf("the eviction queue has %d bytes of %d instances, want none", o.evictable.bytes, len(o.evictable.shares))
+	}
+}

@@ -276,8 +276,7 @@ func (o *Outbox) schedule(g *group) {
 	if g.isQueued() || g.inFlight != nil || len(g.queue) == 0 {
 		return
 	}
-	r := g.first().report
-	if a := o.accounts[r.Instance()]; a != nil && a.sync.holds(r) {
+	if a := o.accounts[g.first().report.Instance()]; a != nil && a.holds(g.first()) {
 		return
 	}
 	o.queues.add(g, time.Now())

@@ -105,3 +105,76 @@ func TestOutbox_RefuseThenOfferForAnotherResource_IsSentAtOnce(t *testing.T) {
 		}
 	})
 }
+
+// While the control plane does not know an instance, one of its reports is tried again, and its Events wait for that.
+func TestOutbox_Refuse_EventsOfInstanceWaitForOneReport(t *testing.T) {
+	for _, refusal := range []target.Refusal{target.UnknownInstance, target.NotAssigned} {
+		synctest.Test(t, func(t *testing.T) {
+			o := New(paced, nil)
+			const n = 100
+			for i := range n {
+				o.Offer(typed(i, "Warning"))
+			}
+			first, _ := next(t, o)
+			second, _ := next(t, o)
+			o.Refuse(first, refusal, errUnknown)
+			o.Refuse(second, refusal, errUnknown)
+			for range 5 {
+				item, waited := next(t, o)
+				if item.Report != first.Report || waited == 0 {
+					t.Errorf("%s: %s is sent after %s, want %s after a wait", refusal, item.Report, waited, first.Report)
+				}
+				expectNothing(t, o)
+				o.Refuse(item, refusal, errUnknown)
+			}
+			o.Offer(operation("conf", "1")) // may be accepted: it is about the row of its resource
+			o.Offer(report{"c", "c", "1", other})
+			for range 2 {
+				item, waited := next(t, o)
+				if _, isEvent := item.Report.(observe.Event); isEvent || waited != 0 {
+					t.Errorf("%s: %s is sent after %s, want a report that is no Event at once", refusal, item.Report, waited)
+				}
+				o.Refuse(item, target.UnknownResource, errUnknown)
+			}
+			item, _ := next(t, o)
+			for item.Report != first.Report {
+				o.Refuse(item, target.UnknownResource, errUnknown)
+				item, _ = next(t, o)
+			}
+			o.Ack(item, Receipt{RowID: 1})
+			sent := 1
+			for item, ok := tryTake(t, o); ok; item, ok = tryTake(t, o) {
+				o.Ack(item, Receipt{RowID: 1})
+				sent++
+			}
+			if sent < n-1 { // the second one has a wait of its own
+				t.Errorf("%s: %d Events are sent after the first was accepted, want %d", refusal, sent, n-1)
+			}
+		})
+	}
+}
+
+// The workload is gone whose report the others waited for, or the object belongs to another one now.
+func TestOutbox_RefuseThenProbeIsGone_OthersAreSent(t *testing.T) {
+	for reason, end := range map[string]func(*Outbox, observe.Event){
+		"the Event is cancelled": func(o *Outbox, probe observe.Event) { o.Cancel(probe.Key()) },
+		"the Event belongs to another workload": func(o *Outbox, probe observe.Event) {
+			probe.Workload, probe.ResourceVersion = other, "2"
+			o.Offer(probe)
+		},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			o := New(paced, nil)
+			for i := range 3 {
+				o.Offer(typed(i, "Warning"))
+			}
+			probe, _ := next(t, o)
+			o.Refuse(probe, target.UnknownInstance, errUnknown)
+			expectNothing(t, o)
+			end(o, probe.Report.(observe.Event))
+			if item, waited := next(t, o); item.Report == probe.Report || waited != 0 {
+				t.Errorf("%s: %s is sent after %s, want another Event at once", reason, item.Report, waited)
+			}
+		})
+	}
+}

@@ -28,6 +28,7 @@ func (o *Outbox) Ack(item Item, receipt Receipt) {
 	if a := o.accounts[item.Report.Instance()]; a != nil {
 		a.accepted++
 		a.lastError = ""
+		o.release(a)
 		switch item.Report.(type) {
 		case observe.Status, observe.Operation:
 			delete(a.removed, resourceOf(item.Report))
@@ -157,8 +158,15 @@ func (o *Outbox) Refuse(item Item, refusal target.Refusal, cause error) (first b
 	e.retry.retryAt = time.Now().Add(wait)
 	if e.report != nil {
 		o.clearFailed(e)
-		first = !o.account(e.report.Instance()).refuses(refusal)
+		a := o.account(e.report.Instance())
+		first = !a.refuses(refusal)
 		e.refusal, e.refusedBy = refusal, cause.Error()
+		switch {
+		case refusal == target.UnknownInstance || refusal == target.NotAssigned:
+			o.hold(a, e)
+		case a.probe == e:
+			o.release(a)
+		}
 	}
 	if o.closed {
 		o.putBack(e)

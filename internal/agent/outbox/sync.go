@@ -2,7 +2,6 @@ package outbox
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"time"
 
@@ -108,9 +107,7 @@ func (o *Outbox) Seed(id target.Instance, known []Known, missed []observe.Operat
 	for _, op := range missed {
 		o.putBefore(op)
 	}
-	for _, e := range slices.SortedFunc(maps.Keys(a.pending), func(a, b *entry) int { return a.since.Compare(b.since) }) {
-		o.schedule(e.group)
-	}
+	o.scheduleAll(a)
 	o.broadcast()
 }
 
