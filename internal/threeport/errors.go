@@ -166,9 +166,9 @@ func RetryAfter(err error) time.Duration {
 	return 0
 }
 
-// maxRetryAfter bounds what a server can ask for; it also keeps the
-// multiplication below from overflowing.
-const maxRetryAfter = 24 * time.Hour
+// maxRetryAfter bounds the pause that a server can ask for. One wrong answer, such as that of a proxy, must not stop all deliveries for
+// longer. It also keeps the multiplication below from overflowing.
+const maxRetryAfter = 5 * time.Minute
 
 // parseRetryAfter reads both forms of RFC 9110 section 10.2.3: seconds, or an
 // HTTP date. It returns 0 for any other text.

@@ -94,11 +94,12 @@ func (r *Reconciler) status(wl *v1alpha1.ThreeportWorkload, progress target.Deli
 		ConfirmedAt:        wl.Status.ConfirmedAt,
 		Lease:              r.lease,
 	}
+	current := withoutFutureTimes(wl.Status, r.now())
 	observed, pods := r.reporter.ResourceStatuses(wl.Name)
 	status.Resources = resourceStatuses(observed, progress.Operations, storedResources(wl))
-	setHealthSince(status.Resources, wl.Status.Resources, r.firstSeen(wl.Name), r.now())
-	setHealth(&status, wl.Status, v, transitionTime(status.Resources, wl.Status, v.status, r.now()))
-	status.CauseSince = causeSince(status, wl.Status, r.now())
+	setHealthSince(status.Resources, current.Resources, r.firstSeen(wl.Name), r.now())
+	setHealth(&status, current, v, transitionTime(status.Resources, current, v.status, r.now()))
+	status.CauseSince = causeSince(status, current, r.now())
 	setCounts(&status, observed, pods)
 	status.Delivery = r.deliveryStatus(progress)
 	status.Delivery.Retried = retryAnnotation(wl)
@@ -150,6 +151,27 @@ func (r *Reconciler) firstSeen(workload string) time.Time {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.workload(workload).firstSeen
+}
+
+// maxClockLead is how far the clock of another agent may be ahead of this one.
+const maxClockLead = 5 * time.Minute
+
+// withoutFutureTimes returns a status with now in place of times that are far ahead. No agent wrote them. The next change is later than
+// the last one, so such a time might never pass, or become too late for the API server.
+func withoutFutureTimes(status v1alpha1.ThreeportWorkloadStatus, now time.Time) v1alpha1.ThreeportWorkloadStatus {
+	replace := func(at **metav1.Time) {
+		if *at != nil && (*at).After(now.Add(maxClockLead)) {
+			*at = &metav1.Time{Time: now.Truncate(time.Second)}
+		}
+	}
+	replace(&status.HealthSince)
+	replace(&status.NotHealthySince)
+	replace(&status.CauseSince)
+	status.Resources = slices.Clone(status.Resources)
+	for i := range status.Resources {
+		replace(&status.Resources[i].HealthSince)
+	}
+	return status
 }
 
 // setHealthSince sets the time of the latest change of health of each resource that is not Healthy:

@@ -133,6 +133,30 @@ func TestHealthyCondition(t *testing.T) {
 	}
 }
 
+// Whoever may write the status can set times that never pass.
+func TestWithoutFutureTimes_ReplacesThemByNow(t *testing.T) {
+	now := time.Date(2026, 1, 2, 3, 4, 5, 600_000_000, time.UTC)
+	want, past := &metav1.Time{Time: now.Truncate(time.Second)}, &metav1.Time{Time: now.Add(time.Minute)}
+	future := &metav1.Time{Time: time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC)}
+	forged := v1alpha1.ThreeportWorkloadStatus{
+		HealthSince: future, NotHealthySince: future, CauseSince: past, Resources: []v1alpha1.ResourceStatus{{HealthSince: future}, {}},
+	}
+	got := withoutFutureTimes(forged, now)
+	for _, at := range []*metav1.Time{got.HealthSince, got.NotHealthySince, got.Resources[0].HealthSince} {
+		if !at.Equal(want) {
+			t.Errorf("a time in the future is %s, want %s", at, want)
+		}
+	}
+	if got.CauseSince != past || forged.Resources[0].HealthSince != future {
+		t.Error("another time was changed, or the status of the cache")
+	}
+	var after v1alpha1.ThreeportWorkloadStatus
+	setHealth(&after, got, verdict{status: statusHealthy}, now)
+	if after.HealthSince.After(now.Add(time.Minute)) {
+		t.Errorf("the next change is at %s, want about now", after.HealthSince)
+	}
+}
+
 func TestTransitionTime(t *testing.T) {
 	at := func(second int) *metav1.Time {
 		return &metav1.Time{Time: time.Date(2026, 1, 2, 3, 4, second, 0, time.UTC)}

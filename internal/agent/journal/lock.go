@@ -55,7 +55,9 @@ func openLock(dir string) (*os.File, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
 	}
-	lock, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_CREATE|os.O_RDWR, 0o600) //nolint:gosec // the user names the directory
+	// The directory may be writable for others: a link would lead to another file, and opening a FIFO may block.
+	const flags = os.O_CREATE | os.O_RDWR | syscall.O_NOFOLLOW | syscall.O_NONBLOCK
+	lock, err := os.OpenFile(filepath.Join(dir, "lock"), flags, 0o600) //nolint:gosec // the user names the directory
 	if err != nil {
 		return nil, err
 	}
@@ -101,10 +103,10 @@ func flock(file *os.File) error {
 // tryWriting creates a file and removes it: the lock file of an earlier agent may be writable where nothing else is. A
 // disk that is full or fails is no error.
 func tryWriting(dir string) error {
-	file := filepath.Join(dir, "write-check")
-	err := os.WriteFile(file, []byte("x"), 0o600)
-	if removeErr := os.Remove(file); err == nil {
-		err = removeErr
+	file, err := os.CreateTemp(dir, "write-check-*")
+	if err == nil {
+		_, err = file.WriteString("x")
+		err = errors.Join(err, file.Close(), os.Remove(file.Name()))
 	}
 	if failing(err) {
 		return nil

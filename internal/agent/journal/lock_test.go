@@ -64,13 +64,8 @@ func TestHold_SecondAgent_IsInUse(t *testing.T) {
 
 func TestHold_LockOfAKilledAgent_IsTaken(t *testing.T) {
 	dir := t.TempDir()
-	for name, text := range map[string]string{
-		"lock":        "process 7 on a machine that is no more, with a long name",
-		"write-check": "x",
-	} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+	if err := os.WriteFile(filepath.Join(dir, "lock"), []byte("process 7 on a machine that is no more, with a long name"), 0o600); err != nil {
+		t.Fatal(err)
 	}
 	if err := os.Chmod(dir, 0o777); err != nil { // as in an emptyDir
 		t.Fatal(err)
@@ -88,6 +83,33 @@ func TestHold_LockOfAKilledAgent_IsTaken(t *testing.T) {
 	}
 	if info, err := os.Stat(dir); err != nil || info.Mode().Perm() != 0o777 {
 		t.Errorf("the directory is %v, %v, want its mode unchanged", info, err)
+	}
+}
+
+// Others may write to the directory. A link must not lead to another file, and a FIFO must not block.
+func TestHold_LinkOrFIFO_IsNotFollowed(t *testing.T) {
+	target := filepath.Join(t.TempDir(), "target")
+	if err := os.WriteFile(target, []byte("kept"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	linked, piped := t.TempDir(), t.TempDir()
+	if err := os.Symlink(target, filepath.Join(linked, "lock")); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"lock", "write-check"} {
+		if err := syscall.Mkfifo(filepath.Join(piped, name), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if held, err := hold(linked); err == nil {
+		t.Error("hold follows a link, want an error")
+		_ = held.release()
+	}
+	if text, err := os.ReadFile(target); err != nil || string(text) != "kept" {
+		t.Errorf("the target of the link has %q, %v, want it unchanged", text, err)
+	}
+	if held, err := hold(piped); err == nil {
+		_ = held.release()
 	}
 }
 

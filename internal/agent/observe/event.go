@@ -55,6 +55,22 @@ type DroppedRange struct {
 	First, Last     time.Time
 }
 
+// Limits of the texts of an Event, in bytes. Events of events.k8s.io/v1 have at most 128 and 1,024; those of core/v1 have no limit, and
+// thousands may be pending.
+const (
+	maxEventReason  = 256
+	maxEventMessage = 4096
+)
+
+// cut returns the beginning of a text, up to a number of bytes, in memory of its own.
+func cut(text string, most int) string {
+	if len(text) <= most {
+		return text
+	}
+	const sign = "…"
+	return strings.ToValidUTF8(text[:most-len(sign)], "") + sign
+}
+
 // NewEvent returns the report of an Event about an object with an attribution.
 func NewEvent(ev *corev1.Event, attribution target.Attribution) Event {
 	involved := InvolvedObject(ev)
@@ -68,8 +84,8 @@ func NewEvent(ev *corev1.Event, attribution target.Attribution) Event {
 		InvolvedVersion: schema.FromAPIVersionAndKind(ev.InvolvedObject.APIVersion, "").Version,
 		Derived:         !attribution.Listed,
 		Type:            cmp.Or(ev.Type, corev1.EventTypeNormal),
-		Reason:          ev.Reason,
-		Message:         ev.Message,
+		Reason:          cut(ev.Reason, maxEventReason),
+		Message:         cut(ev.Message, maxEventMessage),
 		Time:            EventTime(ev),
 		FirstTime:       firstTime(ev),
 		Count:           countOf(ev),

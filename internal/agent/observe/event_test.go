@@ -2,8 +2,10 @@ package observe
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -105,6 +107,14 @@ func TestNewEvent_CountsRepeats(t *testing.T) {
 		if got := NewEvent(ev, target.Attribution{}); got.Count != tt.count || !got.FirstTime.Equal(tt.first) {
 			t.Errorf("%s: got %d times since %s", tt.reason, got.Count, got.FirstTime)
 		}
+	}
+}
+
+func TestNewEvent_LongTexts_AreCut(t *testing.T) {
+	ev := NewEvent(&corev1.Event{Reason: strings.Repeat("r", 1000), Message: strings.Repeat("ä", 30_000)}, target.Attribution{})
+	if len(ev.Reason) != maxEventReason || len(ev.Message) > maxEventMessage || len(ev.Message) < maxEventMessage-2 ||
+		!utf8.ValidString(ev.Message) || !strings.HasSuffix(ev.Message, "ä…") {
+		t.Errorf("the reason has %d bytes, the message %d: %q", len(ev.Reason), len(ev.Message), ev.Message[len(ev.Message)-8:])
 	}
 }
 

@@ -210,7 +210,9 @@ func (p persistence) load() (out loadedRecords) {
 
 func loadTable[R any](p persistence, table string) map[observe.Key]R {
 	out := map[observe.Key]R{}
-	for key, value := range p.store.Load(table) {
+	records := p.store.Load(table)
+	for key, value := range records {
+		delete(records, key) // both forms of all records may exceed the memory limit
 		var r R
 		if err := json.Unmarshal(value, &r); err != nil {
 			p.store.Delete(table, key)

@@ -304,3 +304,32 @@ func TestOutbox_ReportThatCannotBeEncoded_IsOffered(t *testing.T) {
 	expectRecords(t, kept, 0, 0)
 	take(t, o)
 }
+
+// handedOver is a store that shows what is left of the records that it handed over.
+type handedOver struct {
+	records
+	tables []map[string][]byte
+}
+
+func (h *handedOver) Load(table string) map[string][]byte {
+	handed := h.records.Load(table)
+	h.tables = append(h.tables, handed)
+	return handed
+}
+
+// Thousands of long Events may be pending: a start must not hold both their records and their reports.
+func TestOutbox_Restart_DropsRecordsWhileReading(t *testing.T) {
+	kept := records{}
+	first := New(Config{}, kept)
+	for i := range 10 {
+		first.Offer(typed(i, "Warning"))
+	}
+	store := &handedOver{records: kept}
+	o := New(Config{}, store)
+	expectPending(t, o, 10, 0)
+	for _, table := range store.tables {
+		if len(table) > 0 {
+			t.Errorf("%d records are still held after the start", len(table))
+		}
+	}
+}
