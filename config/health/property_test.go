@@ -109,7 +109,7 @@ func TestRules_EveryConditionCounts(t *testing.T) {
 				other := withCondition(t, object, i, status)
 				got := health.Object(kind, other, health.Context{Now: c.now(), Rules: Rules()})
 				if got.Status != health.Healthy || got.Reason == "Suspended" && status == "Unknown" {
-					continue // nobody finds out while the object is suspended
+					continue // the status of a suspended object does not change
 				}
 				alone := health.Object(kind, other, health.Context{Now: c.now()})
 				whole := slices.Contains(summaries, name) && was["status"] == "True"

@@ -9,7 +9,7 @@ import (
 type Trace struct {
 	// By is what decided: a rule, the built-in rule of a kind, or the conventions.
 	By string
-	// Fields are the fields that were read, in their order, each with its value or with what it says: "status.readyReplicas: 2".
+	// Fields are the fields that were read, in their order, each with its value or its meaning: "status.readyReplicas: 2".
 	Fields []string
 
 	at   string // the field that a status scan reads

@@ -32,7 +32,7 @@ type verdictLine struct {
 type explanation struct {
 	// DecidedBy is the rule or the convention.
 	DecidedBy string `json:"decidedBy"`
-	// Fields are the fields that were read, with their values or with what they say.
+	// Fields are the fields that were read, with their values or meanings.
 	Fields []string `json:"fields"`
 	// Derived is how the derived objects change the verdict on the object; empty if they do not.
 	Derived string `json:"derived,omitempty"`

@@ -133,7 +133,7 @@ func TestHealthyCondition(t *testing.T) {
 	}
 }
 
-// Whoever may write the status can set times that never pass.
+// A user who may write the status can set times that never pass.
 func TestWithoutFutureTimes_ReplacesThemByNow(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 600_000_000, time.UTC)
 	want, past := &metav1.Time{Time: now.Truncate(time.Second)}, &metav1.Time{Time: now.Add(time.Minute)}

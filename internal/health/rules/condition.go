@@ -132,19 +132,23 @@ func findNumber(object map[string]any, path []string) (n int64, there bool, err 
 	if v == nil || err != nil {
 		return 0, false, err
 	}
+	if n, there = wholeNumber(v); !there {
+		err = mistyped(path, v, "a whole number")
+	}
+	return n, there, err
+}
+
+func wholeNumber(v any) (n int64, ok bool) {
 	switch v := v.(type) {
 	case int64:
-		return v, true, nil
+		return v, true
 	case float64:
-		if v == math.Trunc(v) && math.Abs(v) < 1<<53 {
-			return int64(v), true, nil
-		}
+		return int64(v), v == math.Trunc(v) && math.Abs(v) < 1<<53
 	case string:
-		if n, err := strconv.ParseInt(v, 10, 64); err == nil {
-			return n, true, nil
-		}
+		n, err := strconv.ParseInt(v, 10, 64)
+		return n, err == nil
 	}
-	return 0, false, mistyped(path, v, "a whole number")
+	return 0, false
 }
 
 // findTime reads a time; zero if there is none.

@@ -170,12 +170,12 @@ func (r *rule) failed(s subject, where string, err error) health.Assessment {
 //
 // Source: metadata.generation and status.observedGeneration, API conventions, "Typical status properties".
 func isBehind(object map[string]any) (bool, error) {
-	status, err := find(object, []string{"status", "observedGeneration"})
-	if status == nil || err != nil {
+	v, err := find(object, []string{"status", "observedGeneration"})
+	if err != nil {
 		return false, err
 	}
-	observed, there, err := findNumber(object, []string{"status", "observedGeneration"})
-	if err != nil || !there {
+	observed, ok := wholeNumber(v)
+	if !ok {
 		return false, nil
 	}
 	generation, _, err := findNumber(object, []string{"metadata", "generation"})
