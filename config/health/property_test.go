@@ -27,6 +27,10 @@ var exceptions = map[string]string{
 	"no target: BackupTarget.longhorn.io":                             "none is declared",
 	"pool: CiliumLoadBalancerIPPool.cilium.io":                        "IPsAvailable is always Unknown: it has a count for a message",
 	"being renewed, in time: Certificate.cert-manager.io":             "the previous certificate is still valid",
+	"redpanda without a licence: Redpanda.cluster.redpanda.com":       "it works without one",
+	"emqx ready: EMQX.apps.emqx.io":                                   "the conditions of its earlier steps stay True",
+	"artemis scaled to zero: ActiveMQArtemis.broker.amq.io":           "Deployed is False for size 0",
+	"artemis blocked: ActiveMQArtemis.broker.amq.io":                  "an annotation asks for it",
 }
 
 // mayChange has the conditions that do not affect a Healthy object, with the reason.
