@@ -31,6 +31,11 @@ var exceptions = map[string]string{
 	"emqx ready: EMQX.apps.emqx.io":                                   "the conditions of its earlier steps stay True",
 	"artemis scaled to zero: ActiveMQArtemis.broker.amq.io":           "Deployed is False for size 0",
 	"artemis blocked: ActiveMQArtemis.broker.amq.io":                  "an annotation asks for it",
+	"stream runs: JetJob.hazelcast.com":                               "a stream has no end",
+	"job cancelled: JetJob.hazelcast.com":                             "spec.state asks for it",
+	"shut down: Infinispan.infinispan.org":                            "spec.replicas is 0",
+	"migration rejected: Migration.schemas.schemahero.io":             "a user has rejected it",
+	"operation cancelled: OpsRequest":                                 "spec.cancel asks for it",
 }
 
 // mayChange has the conditions that do not affect a Healthy object, with the reason.
@@ -38,6 +43,8 @@ var mayChange = map[string]string{
 	"Running: kubeflow.org":    "the run has succeeded and ended.",
 	"NoWarnings: rabbitmq.com": "it is about the spec, such as a limit that is not the request",
 	"Created: kubeflow.org":    "it is a step, and the run is suspended",
+
+	"PendingUpgrade: stackgres.io": "it is about a newer version, and the cluster works",
 
 	"cilium.io/IPsAvailable: cilium.io": "it has a count for a message, and its status says nothing",
 }
