@@ -20,6 +20,7 @@ var summaries = []string{"Ready", "Available", "Healthy", "Synced", "Programmed"
 var exceptions = map[string]string{
 	"scaled to zero: PodAutoscaler.autoscaling.internal.knative.dev":  "it receives no requests, and Ready is False as long",
 	"trial stopped early: Trial.kubeflow.org":                         "early stopping is one of its regular ends",
+	"rolled back on request: MilvusUpgrade.milvus.io":                 "spec.operation asks for it",
 	"an upgrade to approve: Subscription.operators.coreos.com":        "the installed version works",
 	"stopped: ClusterQueue.kueue.x-k8s.io":                            "spec.stopPolicy holds it",
 	"mariadb backup suspended: Backup.k8s.mariadb.com":                "it is Complete only after a run",
@@ -28,7 +29,6 @@ var exceptions = map[string]string{
 	"pool: CiliumLoadBalancerIPPool.cilium.io":                        "IPsAvailable is always Unknown: it has a count for a message",
 	"being renewed, in time: Certificate.cert-manager.io":             "the previous certificate is still valid",
 	"redpanda without a licence: Redpanda.cluster.redpanda.com":       "it works without one",
-	"emqx ready: EMQX.apps.emqx.io":                                   "the conditions of its earlier steps stay True",
 	"artemis scaled to zero: ActiveMQArtemis.broker.amq.io":           "Deployed is False for size 0",
 	"artemis blocked: ActiveMQArtemis.broker.amq.io":                  "an annotation asks for it",
 	"stream runs: JetJob.hazelcast.com":                               "a stream has no end",
@@ -42,6 +42,7 @@ var exceptions = map[string]string{
 var mayChange = map[string]string{
 	"Running: kubeflow.org":    "the run has succeeded and ended.",
 	"NoWarnings: rabbitmq.com": "it is about the spec, such as a limit that is not the request",
+	"Running: stackgres.io":    "the operation has completed",
 	"Created: kubeflow.org":    "it is a step, and the run is suspended",
 
 	"PendingUpgrade: stackgres.io": "it is about a newer version, and the cluster works",

@@ -185,8 +185,15 @@ func classify(text string) meaning {
 	if strings.TrimSpace(text) == "" {
 		return neutral
 	}
-	return mostSevere(classifyEach(splitWords(text)))
+	words := splitWords(text)
+	if isActivity(words) {
+		return busy
+	}
+	return mostSevere(classifyEach(words))
 }
+
+// isActivity reports whether some words are one that is an activity alone, and a subject beside others: Scaling, but ScalingLimited.
+func isActivity(words []string) bool { return len(words) == 1 && words[0] == "scaling" }
 
 func mostSevere(all []meaning) meaning {
 	var has [meanings]bool
@@ -246,8 +253,11 @@ func polarity(name string) meaning {
 	}
 	words := splitWords(name)
 	all := classifyEach(words)
-	if len(all) == 0 {
+	switch {
+	case len(all) == 0:
 		return unclassified
+	case isActivity(words):
+		return busy
 	}
 	if words[0] == "no" && all[0] == unclassified { // NoPodsMatched
 		return bad

@@ -22,7 +22,7 @@ var classes = map[meaning]lexicon{
 		wordGroup{"an earlier fault is over", `restored recovered`},
 	),
 	done: newLexicon(
-		wordGroup{"a run has come to its end", `succeeded success successful successfully complete completed done finished ended`},
+		wordGroup{"a run has come to its end", `succeeded succeed success successful successfully complete completed done finished ended executed`},
 	),
 	step: newLexicon(
 		wordGroup{"one step on the way is done, which says little of the whole", `created initialized initialised configured
@@ -44,7 +44,7 @@ var classes = map[meaning]lexicon{
 	),
 	bad: newLexicon(
 		wordGroup{"the outcome is a failure", `failed failure failures fail fails failing aborted abort aborting cancelled canceled
-			inconclusive rolledback terminated killed oomkilled evicted preempted evacuated dropped`},
+			inconclusive rolledback rollbacked terminated killed oomkilled evicted preempted evacuated dropped`},
 		wordGroup{"an error, a warning or an alert is reported", `error errors errored erroneous err errs exception panic unknownerror
 			warning warnings warn problem problems issue issues incident alert alerting alerts firing critical crit red yellow
 			bad wrong incorrect poor`},
@@ -55,6 +55,7 @@ var classes = map[meaning]lexicon{
 			nonoperational defunct outage severed splitbrain corrupt corrupted corruption unrecoverable terminal wedged`},
 		wordGroup{"a container crashes", `backoff crash crashed crashing crashloop crashloopbackoff`},
 		wordGroup{"no progress is made", `blocked stuck stalled deadlock timeout expired irreconcilable`},
+		wordGroup{"a person has to act", `attention intervention`},
 		wordGroup{"a resource does not suffice", `pressure exceeded exceeding overloaded insufficient too unschedulable infeasible`},
 		wordGroup{"another party refuses", `rejected denied refused forbidden unauthorized unauthorised unauthenticated`},
 		wordGroup{"the spec is wrong, or contradicts another object", `invalid misconfigured unsupported noncompliant violated violation
@@ -100,7 +101,7 @@ var compounds = compoundReplacer(
 	[2]string{"rolled back", "rolledback"}, [2]string{"roll out", "rollout"}, [2]string{"fail over", "failover"},
 	[2]string{"switch over", "switchover"}, [2]string{"available replicas", "replicas available"},
 	[2]string{"in active", "inactive"}, [2]string{"un healthy", "unhealthy"}, [2]string{"on line", "online"},
-	[2]string{"off line", "offline"}, [2]string{"up and running", "running"}, [2]string{"at latest known", "uptodate"},
+	[2]string{"off line", "offline"}, [2]string{"intervention required", "intervention"}, [2]string{"up and running", "running"}, [2]string{"at latest known", "uptodate"},
 )
 
 func compoundReplacer(pairs ...[2]string) *strings.Replacer {
@@ -161,7 +162,7 @@ var (
 	streamKinds = newLexicon(wordGroup{"the kind processes a stream", "stream streams streaming flink beam"})
 	// finiteKinds run to an end.
 	finiteKinds = newLexicon(
-		wordGroup{"a run", "run job jobs workflow task execution attempt session process action operation command request"},
+		wordGroup{"a run", "run job jobs workflow task execution attempt session process action operation command request ops"},
 		wordGroup{"a transfer of data", `backup restore migration export import upload download transfer dump clone sync`},
 		wordGroup{"a check", "experiment test benchmark chaos analysis verification query stress check scan"},
 		wordGroup{"a change", "build upgrade switchover failover rebalance reboot rollback repair plan playbook"},
@@ -170,7 +171,7 @@ var (
 	endlessKinds = newLexicon(
 		wordGroup{"a declaration", "policy template config definition class location repository"},
 		wordGroup{"a service", `storage pool queue controller operator cluster provider gateway service server deployment set store health
-			application app notebook workspace pipeline connector function`},
+			application app notebook workspace pipeline connector function manager`},
 	)
 	// wholeWords in a key mean that its value is about the whole object.
 	wholeWords = newLexicon(wordGroup{"the state of everything", "current overall printable lifecycle health cluster aggregate summary total"})

@@ -159,7 +159,7 @@ func replaceIn(v any, path []string, try func(path []string, put func(any))) {
 // isValidAt reports whether a value is valid in a field.
 func isValidAt(path []string, value any) bool {
 	text := strings.Join(path, ".")
-	if strings.HasSuffix(text, "conditions.[].observedGeneration") || value == true && strings.HasSuffix(text, "conditions.[].status") {
+	if text == "status" && value == true || strings.HasSuffix(text, "conditions.[].observedGeneration") || value == true && strings.HasSuffix(text, "conditions.[].status") {
 		return true // some controllers write a hash, or a boolean
 	}
 	if value == true && slices.Contains(mayBeTrue, text) ||

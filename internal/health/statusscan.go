@@ -89,6 +89,8 @@ func scanStatus(s *fields, ctx Context) *statusScan {
 		v.readReplicas(status)
 	case string: // a few kinds have a word for a status
 		v.readState(statusField{key: "status", words: []string{"status"}}, status, status)
+	case bool:
+		v.readFlag(statusField{key: "ready", words: []string{"ready"}}, status)
 	case nil:
 	default:
 		s.note("status")

@@ -14,7 +14,7 @@ func (v *statusScan) readFlag(f statusField, on bool) {
 	message := quote(fmt.Sprintf("%s has %s %t", v.name(f.path), f.key, on), detailOf(f.in, ""))
 	switch means := polarity(f.key); means {
 	case good, done, step:
-		if on && f.ofWhole() {
+		if on && (f.ofWhole() || len(f.path) == 1 && f.path[0] == "health") {
 			v.raisedFlag(f.words, means)
 		} else if !on {
 			v.loweredFlag(f, means, message)
@@ -52,6 +52,9 @@ func (v *statusScan) raisedFlag(words []string, means meaning) {
 func (v *statusScan) loweredFlag(f statusField, means meaning, message string) {
 	reason, last := "Not"+camelCase(f.key), lastWord(f.words)
 	switch {
+	case f.ofWhole() && means == done && v.ended: // finished, and not successful
+		v.ended = false
+		v.against(f.path, verdict(Down, reason, message))
 	case !f.ofWhole() && !partFlags.has(last):
 	case means == good && !optionalFlags.has(last):
 		v.against(f.path, v.notAttained(time.Time{}, "", reason, message))

@@ -117,6 +117,9 @@ func (v *statusScan) abnormalCondition(path []string, c typedCondition, means me
 	switch {
 	case means == busy && c.offersUpgrade():
 		return // the object works, and somebody may upgrade it
+	case means == busy && len(path) == 0 && strings.HasSuffix(c.name, "Progressing"): // of a part: the summary decides
+		v.softAgainst(v.working(c.since, c.reason, c.title(), message))
+		return
 	case means == busy:
 		a = v.working(c.since, c.reason, c.title(), message)
 	case means == rest && v.namesSuspension(c.title()):

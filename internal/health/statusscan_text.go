@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
 )
 
 // readText reads a text by the first rule that applies.
@@ -128,6 +129,8 @@ func (v *statusScan) readState(f statusField, value, detail string) {
 		switch {
 		case !v.namesSuspension(value):
 			v.badState(f, value, message)
+		case f.ofWhole() && (complains(detail) || v.isToRun()): // nobody asked for it
+			v.against(f.path, verdict(Unhealthy, camelReason(value, "Resting"), message))
 		case f.ofWhole() || namesPause(value):
 			v.against(f.path, verdict(Healthy, camelReason(value, "Resting"), message))
 		}
@@ -136,12 +139,18 @@ func (v *statusScan) readState(f statusField, value, detail string) {
 	case bad:
 		v.badState(f, value, message)
 	case unclassified:
-		if f.ofWhole() {
+		if f.ofWhole() && strings.IndexFunc(value, unicode.IsLetter) >= 0 { // else it is a ratio or a number
 			v.unclassified = "the " + f.key + " " + brief(value)
 			v.sentence = v.sentence || len(splitWords(value)) > 2
 		}
 	case neutral, step:
 	}
+}
+
+// isToRun reports whether the spec asks for a state that is no rest.
+func (v *statusScan) isToRun() bool {
+	spec, _ := v.object.value("spec").(map[string]any)
+	return slices.ContainsFunc(desiredStateFields, func(name string) bool { return isGood(spec[name]) })
 }
 
 // badState adds a phase or a state that says that something is wrong.

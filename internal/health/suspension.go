@@ -22,6 +22,9 @@ var suspensionFields = []struct{ name, reason string }{
 	{"shutdown", "Stopped"},
 }
 
+// desiredStateFields are fields of a spec that declare whether the object is to run.
+var desiredStateFields = []string{"state", "desiredState", "powerState"}
+
 // suspension returns the reason why the spec or the metadata of an object suspends it; empty if nothing does. The status
 // of a suspended object may be about the time before.
 func suspension(s *fields) string {
@@ -34,7 +37,7 @@ func suspension(s *fields) string {
 	if on, ok := spec["running"].(bool); ok && !on || spec["runStrategy"] == "Halted" {
 		return "Stopped"
 	}
-	for _, name := range []string{"state", "desiredState", "powerState"} {
+	for _, name := range desiredStateFields {
 		if text, ok := spec[name].(string); ok && classify(text) == rest {
 			return camelReason(text, "Stopped")
 		}
