@@ -42,8 +42,8 @@ func (s *Store) ApplyAs(ctx context.Context, set threeport.ReportSet, policy Cla
 	begin := time.Now()
 	chunks, err := s.chunksOf(ctx, set.Agent.ClusterUID, validItems(set.Reports, answer.Items, begin))
 	of.took += time.Since(begin)
-	for _, items := range chunks { // at least one: the heartbeat is recorded also without items
-		if err = s.applyItems(ctx, of, items); err != nil {
+	for _, c := range chunks { // at least one: the heartbeat is recorded also without items
+		if err = s.applyChunk(ctx, of, c); err != nil {
 			break
 		}
 	}
@@ -74,7 +74,8 @@ func (s *Store) applyItems(ctx context.Context, agent *reportingAgent, items []*
 		agent.claimed = append(agent.claimed, applied.claimed...)
 		s.eventGrowth.add(applied.newEvents)
 		s.overQuota.Add(float64(applied.overQuota))
-		if err := s.prepared.prepare(ctx, s.write); err != nil || len(applied.unfinished) == 0 {
+		// The statements are for all sets: they do not depend on the client of this one.
+		if err := s.prepared.prepare(context.WithoutCancel(ctx), s.write); err != nil || len(applied.unfinished) == 0 {
 			return err
 		}
 		return s.applyItems(ctx, agent, applied.itemsWithRest())

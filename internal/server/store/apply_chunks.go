@@ -16,32 +16,70 @@ const (
 	nodesPerTx   = 1000
 )
 
-// nodeBytes is what an object of a tree costs: it is read, compared and written.
-const nodeBytes = bytesPerTx / nodesPerTx
+// maxLargeChunks is how many chunks are applied at once that have a whole tree of nodesPerTx objects or more, or as many bytes. The tree
+// and what is stored of it are in memory until its last transaction. A cluster that lost a large workload sends a small set.
+const maxLargeChunks = 2
 
-// chunksOf splits items into those of one transaction each, in their order. An item that exceeds the bounds is alone.
-func (s *Store) chunksOf(ctx context.Context, clusterUID string, items []*item) ([][]*item, error) {
+// nodeBytes is what an object of a tree costs: it is read, compared and written. containerBytes is what a container of a Pod costs in
+// addition.
+const (
+	nodeBytes      = bytesPerTx / nodesPerTx
+	containerBytes = 512
+)
+
+// chunk has items for one transaction, or for several if it is one large tree.
+type chunk struct {
+	items []*item
+	large bool // it takes much memory
+}
+
+// chunksOf splits items into chunks, in their order. An item that exceeds the bounds is alone.
+func (s *Store) chunksOf(ctx context.Context, clusterUID string, items []*item) ([]chunk, error) {
 	stored, err := s.storedCosts(ctx, clusterUID, items)
 	if err != nil {
 		return nil, err
 	}
-	var chunks [][]*item
+	var chunks []chunk
 	begin, bytes := 0, int64(0)
+	end := func(n int) {
+		chunks = append(chunks, chunk{items[begin:n], bytes >= nodesPerTx*nodeBytes})
+		begin, bytes = n, 0
+	}
 	for n, one := range items {
 		cost := one.cost() + stored[n]
 		if n > begin && (n-begin == reportsPerTx || bytes+cost > bytesPerTx) {
-			chunks, begin, bytes = append(chunks, items[begin:n]), n, 0
+			end(n)
 		}
 		bytes += cost
 	}
-	return append(chunks, items[begin:]), nil
+	end(len(items))
+	return chunks, nil
+}
+
+// applyChunk applies a chunk. A large one waits for others.
+func (s *Store) applyChunk(ctx context.Context, agent *reportingAgent, c chunk) error {
+	if c.large {
+		select {
+		case s.largeChunks <- struct{}{}:
+			defer func() { <-s.largeChunks }()
+		case <-ctx.Done():
+			return fmt.Errorf("wait for other large trees: %w", ctx.Err())
+		}
+	}
+	return s.applyItems(ctx, agent, c.items)
 }
 
 // cost is what an item itself costs, in bytes.
 func (i *item) cost() int64 {
 	switch {
 	case i.Tree != nil:
-		return nodeBytes * int64(len(i.Tree.Objects))
+		bytes := nodeBytes * int64(len(i.Tree.Objects))
+		for n := range i.Tree.Objects {
+			if pod := i.Tree.Objects[n].Pod; pod != nil {
+				bytes += containerBytes * int64(len(pod.Containers))
+			}
+		}
+		return bytes
 	case i.Operation != nil:
 		return int64(len(i.definition))
 	case i.Event != nil:
@@ -50,8 +88,7 @@ func (i *item) cost() int64 {
 	return 0
 }
 
-// storedCosts returns what the stored rows of each item cost, in bytes. Those of a single tree or operation are not read: it
-// cannot be split.
+// storedCosts returns what the stored rows of each item cost, in bytes. Those of a single operation are not read: it cannot be split.
 func (s *Store) storedCosts(ctx context.Context, clusterUID string, items []*item) ([]int64, error) {
 	costs := make([]int64, len(items))
 	var trees, operations []int
@@ -77,9 +114,6 @@ func (s *Store) storedCosts(ctx context.Context, clusterUID string, items []*ite
 // treeCosts sets the costs of the stored trees of items at places. Objects that are gone count too: the primary key is enough then.
 // Objects beyond those of a whole transaction are not counted.
 func (s *Store) treeCosts(ctx context.Context, items []*item, places []int, costs []int64) error {
-	if len(places) < 2 {
-		return nil
-	}
 	return s.readBulk(ctx, s.reserved, bulk{
 		"SELECT x.place, (SELECT COUNT(*) FROM (SELECT 1 FROM objects o WHERE o.type = x.type AND o.id = x.id LIMIT ?) AS found) FROM x",
 		[]column{

@@ -44,8 +44,8 @@ func TestChunksOf(t *testing.T) {
 				t.Fatal(err)
 			}
 			var got []int
-			for _, items := range chunks {
-				got = append(got, len(items))
+			for _, c := range chunks {
+				got = append(got, len(c.items))
 			}
 			if !reflect.DeepEqual(got, c.want) {
 				t.Errorf("%s: the transactions have %v reports, want %v", c.reason, got, c.want)

@@ -5,16 +5,28 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"slices"
 	"strings"
 
 	"github.com/threeport/threeport-agent/internal/threeport"
 )
 
+// maxPod bounds the facts of a Pod, and maxGonePod those of one that is gone, in bytes of JSON. A workload keeps thousands of Pods that
+// are gone, and shows hundreds of them.
+const (
+	maxPod     = 32 << 10
+	maxGonePod = 4 << 10
+)
+
+// maxInterruptions is how often another change of the workload may come between the parts of a tree before the rest is written at once:
+// two processes that write different trees would undo each other's parts for ever.
+const maxInterruptions = 50
+
 // treeNode is an object of a workload's tree with its key.
 type treeNode struct {
-	*storedObject
-	of  instanceKey
-	key string
+	*storedObject // nil if it is gone
+	of            instanceKey
+	key           string
 	// growth is how many bytes the node adds to the stored one. A node that was gone counts as new, although its row exists;
 	// [Store.Prune] corrects that.
 	growth int64
@@ -62,8 +74,9 @@ type treeChanges struct {
 // treeWrite is a tree, or the rest of one, that has to be written.
 type treeWrite struct {
 	treeChanges
-	counts    treeCounts // of the whole tree
-	changedAt int64      // that of the workload's row after the transaction that left this rest
+	counts        treeCounts // of the whole tree
+	changedAt     int64      // that of the workload's row after the transaction that left this rest
+	interruptions int        // how often the workload changed between two parts
 }
 
 // applyTrees writes the trees that are newer than the stored ones. It writes only nodes that differ.
@@ -93,6 +106,9 @@ func (a *applyTx) applyTrees(ctx context.Context) error {
 		if !one.continues(w) {
 			objects := a.storedObjects(one)
 			write = &treeWrite{treeChanges: diffTree(one.instance, objects, present[one.instance]), counts: countTree(objects)}
+			if one.rest != nil {
+				write.interruptions = one.rest.interruptions + 1
+			}
 		}
 		if !a.hasSpace(write.growth()) {
 			a.rejectOverQuota(one, "tree")
@@ -120,22 +136,19 @@ func (i *item) continues(w *workloadState) bool {
 	return i.rest != nil && i.rest.changedAt == w.changedAt
 }
 
-// applyTree returns the changes for this transaction: at most nodesPerTx. It leaves the others to the next transaction; until then
-// the workload has the old version, and objects of both trees. After a crash the agent sends the tree again, and only what is left
-// differs.
-//
-// If another process has changed the workload since the part before, it returns all: two processes that write different trees would
-// undo each other's parts for ever.
+// applyTree returns the changes for this transaction. It leaves the others to the next transaction; until then the workload has the old
+// version, and objects of both trees. After a crash the agent sends the tree again, and only what is left differs.
 func (a *applyTx) applyTree(one *item, w *workloadState, write *treeWrite) treeChanges {
 	if write.count() > 0 {
 		w.changedAt = a.nextChangedAt(w.changedAt)
 	}
-	part := write.treeChanges
-	if write.count() > nodesPerTx && (one.rest == nil || one.rest == write) {
-		first, others := write.split(nodesPerTx)
-		part = first
-		a.unfinished = append(a.unfinished, unfinishedItem{one, &treeWrite{treeChanges: others, counts: write.counts}})
+	part, rest := write.split()
+	if rest.count() > 0 && write.interruptions < maxInterruptions {
+		a.unfinished = append(a.unfinished, unfinishedItem{one, &treeWrite{
+			treeChanges: rest, counts: write.counts, interruptions: write.interruptions,
+		}})
 	} else {
+		part = write.treeChanges
 		if w.treeVersion == 0 {
 			one.answerCreated()
 		} else {
@@ -168,13 +181,20 @@ func (a *applyTx) storedObjects(i *item) []*storedObject {
 	return objects
 }
 
-// podText returns the facts of a Pod as they are stored. Equal facts have equal texts.
+// podText returns the facts of a Pod as they are stored: without the last containers if they exceed maxPod. Equal facts have equal texts.
 func podText(facts *threeport.PodFacts) string {
 	if facts == nil {
 		return ""
 	}
-	text, _ := json.Marshal(facts) // validateReport has checked its times
-	return string(text)
+	for count := len(facts.Containers); ; count /= 2 {
+		var text strings.Builder
+		encoder := json.NewEncoder(&text)
+		encoder.SetEscapeHTML(false)
+		_ = encoder.Encode(threeport.PodFacts{Node: facts.Node, Containers: facts.Containers[:count]}) // validateReport has checked its times
+		if text.Len() <= maxPod || count == 0 {
+			return strings.TrimSuffix(text.String(), "\n")
+		}
+	}
 }
 
 // diffTree compares a workload's tree with the stored one. Of two nodes with the same key (an object that two API groups
@@ -195,25 +215,37 @@ func diffTree(of instanceKey, objects []*storedObject, present map[string]*store
 		}
 	}
 	for key, old := range present {
-		if !seen[key] {
-			c.gone = append(c.gone, treeNode{old, of, key, 0})
+		if seen[key] {
+			continue
 		}
+		node := treeNode{nil, of, key, 0} // its texts are not needed any longer
+		if len(old.pod) > maxGonePod {
+			node.growth = -int64(len(old.pod))
+		}
+		c.gone = append(c.gone, node)
 	}
 	return c
 }
 
 func (c *treeChanges) count() int { return len(c.written) + len(c.gone) }
 
-// split returns the first n changes and the others.
-func (c *treeChanges) split(n int) (first, others treeChanges) {
-	written := min(n, len(c.written))
-	gone := min(n-written, len(c.gone))
+// split returns the changes for one transaction and the others.
+func (c *treeChanges) split() (first, others treeChanges) {
+	written, bytes := 0, int64(0)
+	for written < min(nodesPerTx, len(c.written)) && (written == 0 || bytes < bytesPerTx) {
+		bytes += treeNodeBytes(c.written[written].key, c.written[written].storedObject)
+		written++
+	}
+	gone := min(nodesPerTx-written, len(c.gone))
+	if written < len(c.written) {
+		gone = 0
+	}
 	return treeChanges{c.written[:written], c.gone[:gone]}, treeChanges{c.written[written:], c.gone[gone:]}
 }
 
-// growth is how many bytes the written nodes add to the stored ones.
+// growth is how many bytes the changes add to the stored ones.
 func (c *treeChanges) growth() (bytes int64) {
-	for _, n := range c.written {
+	for _, n := range slices.Concat(c.written, c.gone) {
 		bytes += n.growth
 	}
 	return bytes
@@ -247,9 +279,9 @@ func (a *applyTx) writeNodes(ctx context.Context, c treeChanges) error {
 		return err
 	}
 	err := a.exec(ctx, bulk{
-		"UPDATE objects SET goneat = ? FROM x WHERE objects.type = x.type AND objects.id = x.id AND objects.key = x.key",
+		"UPDATE objects SET goneat = ?, pod = CASE WHEN octet_length(pod) > ? THEN '' ELSE pod END FROM x WHERE objects.type = x.type AND objects.id = x.id AND objects.key = x.key",
 		nodeKeyColumns(c.gone), len(c.gone),
-		[]any{a.now},
+		[]any{a.now, maxGonePod},
 	}, nil)
 	if err != nil {
 		return err

@@ -342,6 +342,63 @@ func TestApplyTrees_LargeTree_OthersWriteBetweenItsParts(t *testing.T) {
 	})
 }
 
+// The texts of a Pod are stored as they were sent, and those of one that is gone only if they are short.
+func TestApplyTrees_LongPodFacts_AreBounded(t *testing.T) {
+	forEachDatabase(t, func(t *testing.T, s *Store) {
+		t.Helper()
+		w := newWorld(t, s)
+		podOf := func(uid string, containers, image int) threeport.TreeObject {
+			o := nodeOf(uid, uid, "Healthy")
+			o.Pod = &threeport.PodFacts{Node: "n"}
+			for range containers {
+				o.Pod.Containers = append(o.Pod.Containers, threeport.ContainerFacts{Name: "c", Image: strings.Repeat("<", image), State: "Running"})
+			}
+			return o
+		}
+		bytesOf := func(uid string) int64 { return count(t, s, "SELECT octet_length(pod) FROM objects WHERE uid = ?", uid) }
+		apply(t, s, "one", treeOf(w.workload, 1, podOf("small", 2, 1000), podOf("medium", 8, 1000), podOf("large", 64, 1000)))
+		small, medium, large := bytesOf("small"), bytesOf("medium"), bytesOf("large")
+		if small > 2200 || medium > 8800 || large > maxPod || large < maxPod/4 {
+			t.Errorf("the Pods take %d, %d and %d bytes, want each character once, and %d at most", small, medium, large, maxPod)
+		}
+		apply(t, s, "one", treeOf(w.workload, 2))
+		if got := []int64{bytesOf("small"), bytesOf("medium"), bytesOf("large")}; !slices.Equal(got, []int64{small, 0, 0}) {
+			t.Errorf("the Pods that are gone take %v bytes, want %d, 0 and 0", got, small)
+		}
+		if got, want := storedBytesOf(t, s), count(t, s, "SELECT SUM("+objectBytesSQL+") FROM objects o"); got != want {
+			t.Errorf("the cluster's row says %d stored bytes, want %d", got, want)
+		}
+	})
+}
+
+// A v0 write of the workload between two parts is no reason to write the rest at once.
+func TestApplyTrees_WorkloadChangesBetweenParts_RestIsStillSplit(t *testing.T) {
+	forEachDatabase(t, func(t *testing.T, s *Store) {
+		t.Helper()
+		w := newWorld(t, s)
+		nodes := make([]threeport.TreeObject, 3*nodesPerTx)
+		for i := range nodes {
+			nodes[i] = nodeOf(fmt.Sprint("pod-", i), fmt.Sprint("uid-", i), "Healthy")
+		}
+		set := []threeport.Report{treeOf(w.workload, 1, nodes...)}
+		items := validItems(set, make([]threeport.ReportAnswer, 1), time.Now())
+		agent := &reportingAgent{Agent: &threeport.Agent{ClusterUID: "one", Time: reportTime}, policy: ClaimsAllowed}
+		var stored []int64
+		for range 3 {
+			applied, err := s.applyInTx(t.Context(), agent, items)
+			if err != nil {
+				t.Fatal(err)
+			}
+			items = applied.itemsWithRest()
+			stored = append(stored, count(t, s, "SELECT COUNT(*) FROM objects"))
+			mustExec(t, s, "UPDATE workloads SET changedat = changedat + 1")
+		}
+		if want := []int64{nodesPerTx, 2 * nodesPerTx, 3 * nodesPerTx}; !slices.Equal(stored, want) || len(items) > 0 {
+			t.Errorf("%v objects are stored after each transaction, and %d items are left; want %v and 0", stored, len(items), want)
+		}
+	})
+}
+
 func TestApplyTrees_LongNameWithoutUID_IsHashed(t *testing.T) {
 	forEachDatabase(t, func(t *testing.T, s *Store) {
 		t.Helper()

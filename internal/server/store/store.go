@@ -18,6 +18,8 @@ type Store struct {
 	feed        *feed
 	eventGrowth eventGrowth
 	applying    clusterQueue
+	// largeChunks limits the chunks that take much memory, by its capacity.
+	largeChunks chan struct{}
 	// overQuota counts the reports that this process rejected because of a cluster's quota.
 	overQuota prometheus.Counter
 }
@@ -29,7 +31,7 @@ func Open(ctx context.Context, config Config) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{database: db, feed: newFeed(db), overQuota: newOverQuotaCounter()}
+	s := &Store{database: db, feed: newFeed(db), overQuota: newOverQuotaCounter(), largeChunks: make(chan struct{}, maxLargeChunks)}
 	db.committed = s.feed.signal
 	if err := s.prepareResources(ctx); err != nil {
 		return nil, errors.Join(fmt.Errorf("open database %q: %w", db.config.name(), err), db.Close())

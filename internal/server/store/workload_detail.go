@@ -16,9 +16,11 @@ const maxDeletedObjects = 500
 
 var workloadQuery = "SELECT " + workloadColumns(maxMessage) + " FROM " + workloadTables + " WHERE w.type = ? AND w.id = ?"
 
-const (
+var (
 	objectColumns = "SELECT o.key, o.apigroup, o.apiversion, o.kind, o.namespace, o.name, o.uid, o.owner, o.listed, o.resourceinstanceid, " +
-		"o.state, o.health, o.reason, o.cause, o.pod, o.since, o.goneat, d.created, d.goneat, " +
+		"o.state, o.health, o.reason, o.cause, " +
+		fmt.Sprintf("CASE WHEN o.goneat IS NOT NULL AND octet_length(o.pod) > %d THEN '' ELSE o.pod END, ", maxGonePod) +
+		"o.since, o.goneat, d.created, d.goneat, " +
 		"CASE WHEN d.goneat IS NULL AND d.previousat IS NOT NULL THEN d.changedat END, d.uid IS NOT NULL " +
 		"FROM objects o LEFT JOIN definitions d ON d.clusteruid = o.clusteruid AND d.uid = o.uid WHERE o.type = ? AND o.id = ? "
 	presentQuery = objectColumns + "AND o.goneat IS NULL AND o.key > ? ORDER BY o.key LIMIT ?"
