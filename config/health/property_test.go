@@ -36,6 +36,9 @@ var exceptions = map[string]string{
 	"shut down: Infinispan.infinispan.org":                            "spec.replicas is 0",
 	"migration rejected: Migration.schemas.schemahero.io":             "a user has rejected it",
 	"operation cancelled: OpsRequest":                                 "spec.cancel asks for it",
+	"statefulset with a partition: StatefulSet.apps.kruise.io":        "spec.updateStrategy.rollingUpdate.partition holds the others",
+	"daemonset without a node: DaemonSet.apps.kruise.io":              "it selects no node",
+	"rolled back: Rollout.rollouts.kruise.io":                         "the workload runs its stable revision, as declared",
 }
 
 // mayChange has the conditions that do not affect a Healthy object, with the reason.
