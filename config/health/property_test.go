@@ -38,6 +38,9 @@ var exceptions = map[string]string{
 	"operation cancelled: OpsRequest":                                 "spec.cancel asks for it",
 	"statefulset with a partition: StatefulSet.apps.kruise.io":        "spec.updateStrategy.rollingUpdate.partition holds the others",
 	"daemonset without a node: DaemonSet.apps.kruise.io":              "it selects no node",
+	"work applied: Work.work.karmada.io":                              "Dispatching is True unless the Work is suspended",
+	"node pool ready: NodePool.hypershift.openshift.io":               "AutoscalingEnabled is False unless the spec asks for it",
+	"features deployed: ClusterSummary.config.projectsveltos.io":      "a Helm release that is Managing has no conflict",
 	"rolled back: Rollout.rollouts.kruise.io":                         "the workload runs its stable revision, as declared",
 }
 
