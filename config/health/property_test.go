@@ -41,7 +41,11 @@ var exceptions = map[string]string{
 	"work applied: Work.work.karmada.io":                              "Dispatching is True unless the Work is suspended",
 	"node pool ready: NodePool.hypershift.openshift.io":               "AutoscalingEnabled is False unless the spec asks for it",
 	"features deployed: ClusterSummary.config.projectsveltos.io":      "a Helm release that is Managing has no conflict",
-	"rolled back: Rollout.rollouts.kruise.io":                         "the workload runs its stable revision, as declared",
+	"chaos injected: ": "AllRecovered is False until the end",
+	"chaos ended: ":    "AllInjected is False after the end",
+	"engine stopped: ChaosEngine.litmuschaos.io": "spec.engineState asks for it",
+	"test finished: K6.k6.io":                    "TestRunRunning is False after the end",
+	"rolled back: Rollout.rollouts.kruise.io":    "the workload runs its stable revision, as declared",
 }
 
 // mayChange has the conditions that do not affect a Healthy object, with the reason.
