@@ -56,6 +56,8 @@ var mayChange = map[string]string{
 	"Created: kubeflow.org":    "it is a step, and the run is suspended",
 
 	"PendingUpgrade: stackgres.io": "it is about a newer version, and the cluster works",
+	"Synchronizing: volsync.backube": "an earlier copy has succeeded",
+	"PreBackupPodReady: k8up.io":     "its reason tells whether it failed",
 
 	"cilium.io/IPsAvailable: cilium.io": "it has a count for a message, and its status says nothing",
 }
