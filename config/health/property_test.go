@@ -43,9 +43,10 @@ var exceptions = map[string]string{
 	"features deployed: ClusterSummary.config.projectsveltos.io":      "a Helm release that is Managing has no conflict",
 	"chaos injected: ": "AllRecovered is False until the end",
 	"chaos ended: ":    "AllInjected is False after the end",
-	"engine stopped: ChaosEngine.litmuschaos.io": "spec.engineState asks for it",
-	"test finished: K6.k6.io":                    "TestRunRunning is False after the end",
-	"rolled back: Rollout.rollouts.kruise.io":    "the workload runs its stable revision, as declared",
+	"engine stopped: ChaosEngine.litmuschaos.io":   "spec.engineState asks for it",
+	"test finished: K6.k6.io":                      "TestRunRunning is False after the end",
+	"monitor synced: DatadogMonitor.datadoghq.com": "monitorState is about what the monitor watches",
+	"rolled back: Rollout.rollouts.kruise.io":      "the workload runs its stable revision, as declared",
 }
 
 // mayChange has the conditions that do not affect a Healthy object, with the reason.
