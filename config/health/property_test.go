@@ -43,10 +43,14 @@ var exceptions = map[string]string{
 	"features deployed: ClusterSummary.config.projectsveltos.io":      "a Helm release that is Managing has no conflict",
 	"chaos injected: ": "AllRecovered is False until the end",
 	"chaos ended: ":    "AllInjected is False after the end",
-	"engine stopped: ChaosEngine.litmuschaos.io":   "spec.engineState asks for it",
-	"test finished: K6.k6.io":                      "TestRunRunning is False after the end",
-	"monitor synced: DatadogMonitor.datadoghq.com": "monitorState is about what the monitor watches",
-	"rolled back: Rollout.rollouts.kruise.io":      "the workload runs its stable revision, as declared",
+	"engine stopped: ChaosEngine.litmuschaos.io":                 "spec.engineState asks for it",
+	"test finished: K6.k6.io":                                    "TestRunRunning is False after the end",
+	"monitor synced: DatadogMonitor.datadoghq.com":               "monitorState is about what the monitor watches",
+	"runner waits for a job: EphemeralRunner.actions.github.com": "it is online, and Pending means that it has no job",
+	"runner ended: EphemeralRunner.actions.github.com":           "it is not ready after its job",
+	"awx backup done: ":                                          "Running is True with the reason Successful after a run",
+	"keycloak ready: ":                                           "reconciling is the phase of what is watched",
+	"rolled back: Rollout.rollouts.kruise.io":                    "the workload runs its stable revision, as declared",
 }
 
 // mayChange has the conditions that do not affect a Healthy object, with the reason.
