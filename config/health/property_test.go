@@ -50,6 +50,7 @@ var exceptions = map[string]string{
 	"runner ended: EphemeralRunner.actions.github.com":           "it is not ready after its job",
 	"awx backup done: ":                                          "Running is True with the reason Successful after a run",
 	"keycloak ready: ":                                           "reconciling is the phase of what is watched",
+	"network active: ":                                           "its conditions are not removed, and the reason is the present one",
 	"rolled back: Rollout.rollouts.kruise.io":                    "the workload runs its stable revision, as declared",
 }
 
