@@ -39,7 +39,6 @@ var exceptions = map[string]string{
 	"statefulset with a partition: StatefulSet.apps.kruise.io":        "spec.updateStrategy.rollingUpdate.partition holds the others",
 	"daemonset without a node: DaemonSet.apps.kruise.io":              "it selects no node",
 	"work applied: Work.work.karmada.io":                              "Dispatching is True unless the Work is suspended",
-	"node pool ready: NodePool.hypershift.openshift.io":               "AutoscalingEnabled is False unless the spec asks for it",
 	"features deployed: ClusterSummary.config.projectsveltos.io":      "a Helm release that is Managing has no conflict",
 	"chaos injected: ": "AllRecovered is False until the end",
 	"chaos ended: ":    "AllInjected is False after the end",
@@ -61,7 +60,7 @@ var mayChange = map[string]string{
 	"Running: stackgres.io":    "the operation has completed",
 	"Created: kubeflow.org":    "it is a step, and the run is suspended",
 
-	"PendingUpgrade: stackgres.io": "it is about a newer version, and the cluster works",
+	"PendingUpgrade: stackgres.io":   "it is about a newer version, and the cluster works",
 	"Synchronizing: volsync.backube": "an earlier copy has succeeded",
 	"PreBackupPodReady: k8up.io":     "its reason tells whether it failed",
 
