@@ -55,10 +55,11 @@ var exceptions = map[string]string{
 
 // mayChange has the conditions that do not affect a Healthy object, with the reason.
 var mayChange = map[string]string{
-	"Running: kubeflow.org":    "the run has succeeded and ended.",
-	"NoWarnings: rabbitmq.com": "it is about the spec, such as a limit that is not the request",
-	"Running: stackgres.io":    "the operation has completed",
-	"Created: kubeflow.org":    "it is a step, and the run is suspended",
+	"Running: kubeflow.org":                      "the run has succeeded and ended.",
+	"NoWarnings: rabbitmq.com":                   "it is about the spec, such as a limit that is not the request",
+	"Running: stackgres.io":                      "the operation has completed",
+	"ValidReleaseImage: hypershift.openshift.io": "it is about a later release; the nodes of now are ready",
+	"Created: kubeflow.org":                      "it is a step, and the run is suspended",
 
 	"PendingUpgrade: stackgres.io":   "it is about a newer version, and the cluster works",
 	"Synchronizing: volsync.backube": "an earlier copy has succeeded",
