@@ -73,7 +73,7 @@ var classes = map[meaning]lexicon{
 		wordGroup{"a role among equals", `default primary secondary leader leading follower following detached owning`},
 		wordGroup{"an upgrade is possible", `upgradeavailable updateavailable updatesavailable upgradesavailable deprecated migratable
 			upgradeable`},
-		wordGroup{"a subject, and no activity, ends in -ing", `existing balancing logging monitoring networking routing peering sharing
+		wordGroup{"a subject, and no activity, ends in -ing", `existing balancing managing logging monitoring networking routing peering sharing
 			binding mapping polling tracking caching tracing autoscaling scaling encoding matching staging billing pricing
 			peaking string ring king thing ping spring`},
 		wordGroup{"a function word ends in -ing", `during according using`},

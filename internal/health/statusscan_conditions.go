@@ -184,15 +184,32 @@ func (v *statusScan) conditionTable(in map[string]any) []typedCondition {
 	return out
 }
 
-// parseCondition parses a condition.
+// statusByWord returns the status of a condition that a word means; empty if it means none.
+func statusByWord(word string) string {
+	switch classify(word) {
+	case good, done:
+		return "True"
+	case bad:
+		return "False"
+	case busy, unknownWord:
+		return "Unknown"
+	case unclassified, neutral, step, rest:
+	}
+	return ""
+}
+
+// parseCondition parses a condition. Some controllers write a word such as Online or Degraded in place of a status.
 func (v *statusScan) parseCondition(standard bool, name string, in map[string]any) typedCondition {
 	inner := &fields{kind: v.object.kind, object: v.object.object}
 	c := typedCondition{name: name, condition: inner.readCondition(name, in), minor: in["severity"] == "Info"}
+	if text, ok := in["status"].(string); ok && c.status == "" {
+		if c.status = statusByWord(text); c.status != "" {
+			c.reason = text
+			return c
+		}
+	}
 	if inner.malformed != "" && standard {
 		v.object.note("status", "conditions", name)
-	}
-	if text, ok := in["status"].(string); ok && c.status == "" && reportsFailure(text) { // "Degraded" for a status
-		c.status, c.reason = "False", text
 	}
 	return c
 }

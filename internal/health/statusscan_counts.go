@@ -39,13 +39,13 @@ func (v *statusScan) readReplicas(status map[string]any) {
 	spec, _ := v.object.value("spec").(map[string]any)
 	want, declared := firstCount(spec, declaredCountFields...)
 	if !declared {
-		want, declared = firstCount(status, "desiredReplicas")
+		want, declared = firstCount(status, "desiredReplicas", "desiredNumberScheduled")
 	}
 	if declared && want == 0 {
 		v.against(nil, verdict(Healthy, ScaledToZero, v.object.subject()+" is scaled to 0"))
 	}
 	if !declared {
-		want, declared = firstCount(status, "replicas", "desiredNumberScheduled")
+		want, declared = firstCount(status, "replicas")
 		if declared && want == 0 {
 			v.idleBy(verdict(Healthy, ScaledToZero, v.object.subject()+" is scaled to 0"))
 			v.softAgainst(verdict(Reconciling, "NoReplicas", v.object.subject()+" has no replicas"))

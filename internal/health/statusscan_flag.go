@@ -55,7 +55,7 @@ func (v *statusScan) loweredFlag(f statusField, means meaning, message string) {
 	case f.ofWhole() && means == done && v.ended: // finished, and not successful
 		v.ended = false
 		v.against(f.path, verdict(Down, reason, message))
-	case !f.ofWhole() && !partFlags.has(last):
+	case !f.ofWhole() && !partFlags.has(last), v.ended: // a run that has ended is not ready any longer
 	case means == good && !optionalFlags.has(last):
 		v.against(f.path, v.notAttained(time.Time{}, "", reason, message))
 	default:

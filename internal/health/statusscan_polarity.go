@@ -53,7 +53,7 @@ func (v *statusScan) normalCondition(path []string, c typedCondition, means mean
 // metCondition adds a condition that is True as it is meant to be, unless its reason is bad, or it only says that
 // something runs that has to end.
 func (v *statusScan) metCondition(path []string, c typedCondition, words []string, means meaning) {
-	isRun := lastWord(words) == "running" && v.isAboutWhole(words) && v.finite
+	isRun := lastWord(words) == "running" && v.isAboutWhole(words) && v.finite && classify(c.reason) != done
 	isReconcile := c.name == "Running" && c.reason == "Running" && strings.Contains(strings.ToLower(c.message), "reconcil")
 	switch {
 	case reportsFailure(c.reason):
