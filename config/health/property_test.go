@@ -31,36 +31,44 @@ var exceptions = map[string]string{
 	"redpanda without a licence: Redpanda.cluster.redpanda.com":       "it works without one",
 	"artemis scaled to zero: ActiveMQArtemis.broker.amq.io":           "Deployed is False for size 0",
 	"artemis blocked: ActiveMQArtemis.broker.amq.io":                  "an annotation asks for it",
-	"stream runs: JetJob.hazelcast.com":                               "a stream has no end",
-	"job cancelled: JetJob.hazelcast.com":                             "spec.state asks for it",
-	"shut down: Infinispan.infinispan.org":                            "spec.replicas is 0",
-	"migration rejected: Migration.schemas.schemahero.io":             "a user has rejected it",
-	"operation cancelled: OpsRequest":                                 "spec.cancel asks for it",
-	"statefulset with a partition: StatefulSet.apps.kruise.io":        "spec.updateStrategy.rollingUpdate.partition holds the others",
-	"work applied: Work.work.karmada.io":                              "Dispatching is True unless the Work is suspended",
-	"chaos injected: ":                                                "AllRecovered is False until the end",
-	"chaos ended: ":                                                   "AllInjected is False after the end",
-	"engine stopped: ChaosEngine.litmuschaos.io":                      "spec.engineState asks for it",
-	"test finished: K6.k6.io":                                         "TestRunRunning is False after the end",
-	"monitor synced: DatadogMonitor.datadoghq.com":                    "monitorState is about what the monitor watches",
-	"runner waits for a job: EphemeralRunner.actions.github.com":      "it is online, and Pending means that it has no job",
-	"runner ended: EphemeralRunner.actions.github.com":                "it is not ready after its job",
-	"keycloak ready: ":                                                "reconciling is the phase of what is watched",
-	"network active: ":                                                "its conditions are not removed, and the reason is the present one",
-	"rolled back: Rollout.rollouts.kruise.io":                         "the workload runs its stable revision, as declared",
+
+	"stream runs: JetJob.hazelcast.com":    "a stream has no end",
+	"job cancelled: JetJob.hazelcast.com":  "spec.state asks for it",
+	"shut down: Infinispan.infinispan.org": "spec.replicas is 0",
+
+	"migration rejected: Migration.schemas.schemahero.io":      "a user has rejected it",
+	"operation cancelled: OpsRequest":                          "spec.cancel asks for it",
+	"statefulset with a partition: StatefulSet.apps.kruise.io": "spec.updateStrategy.rollingUpdate.partition holds the others",
+
+	"work applied: Work.work.karmada.io": "Dispatching is True unless the Work is suspended",
+	"chaos injected: ":                   "AllRecovered is False until the end",
+	"chaos ended: ":                      "AllInjected is False after the end",
+
+	"engine stopped: ChaosEngine.litmuschaos.io": "spec.engineState asks for it",
+	"test finished: K6.k6.io":                    "TestRunRunning is False after the end",
+
+	"monitor synced: DatadogMonitor.datadoghq.com": "monitorState is about the watched service",
+
+	"runner waits for a job: EphemeralRunner.actions.github.com": "it is online, and Pending means that it has no job",
+	"runner ended: EphemeralRunner.actions.github.com":           "it is not ready after its job",
+	"keycloak ready: ": "reconciling is the phase of its watched resources",
+
+	"network active: ":                        "its conditions are not removed, and the reason is the present one",
+	"rolled back: Rollout.rollouts.kruise.io": "the workload runs its stable revision, as declared",
 }
 
 // mayChange has the conditions that do not affect a Healthy object, with the reason.
 var mayChange = map[string]string{
-	"Running: kubeflow.org":                      "the run has succeeded and ended.",
-	"NoWarnings: rabbitmq.com":                   "it is about the spec, such as a limit that is not the request",
-	"Running: stackgres.io":                      "the operation has completed",
+	"Running: kubeflow.org":    "the run has succeeded and ended.",
+	"NoWarnings: rabbitmq.com": "it is about the spec, such as a limit that is not the request",
+	"Running: stackgres.io":    "the operation has completed",
+
 	"ValidReleaseImage: hypershift.openshift.io": "it is about a later release; the nodes of now are ready",
 	"Created: kubeflow.org":                      "it is a step, and the run is suspended",
 
 	"PendingUpgrade: stackgres.io":   "it is about a newer version, and the cluster works",
 	"Synchronizing: volsync.backube": "an earlier copy has succeeded",
-	"PreBackupPodReady: k8up.io":     "its reason tells whether it failed",
+	"PreBackupPodReady: k8up.io":     "its reason shows whether it failed",
 
 	"cilium.io/IPsAvailable: cilium.io": "it has a count for a message, and its status says nothing",
 }

@@ -125,11 +125,11 @@ func (v *statusScan) readState(f statusField, value, detail string) {
 		v.goodState(f, value, means, message)
 	case busy:
 		v.against(f.path, v.working(time.Time{}, value, "Busy", message))
-	case rest:
+	case rest: // it is idle only if somebody wants it so
 		switch {
 		case !v.namesSuspension(value):
 			v.badState(f, value, message)
-		case f.ofWhole() && (complains(detail) || v.isToRun()): // nobody asked for it
+		case f.ofWhole() && (complains(detail) || v.isToRun()):
 			v.against(f.path, verdict(Unhealthy, camelReason(value, "Resting"), message))
 		case f.ofWhole() || namesPause(value):
 			v.against(f.path, verdict(Healthy, camelReason(value, "Resting"), message))

@@ -28,7 +28,7 @@ func Sample(now time.Time) Fleet {
 		withStatus("geo-index", status("Unknown", "NoSignal", "GeoIndex geo-index says nothing of its health", now, 31*time.Hour)))
 	staging.Workloads = append(healthy(now, "storefront", "catalog", "cart", "experiments"),
 		withStatus("search", status("Error", "KindNotInstalled", "OpenSearchCluster search cannot be judged: its kind is not installed", now, 74*time.Minute)),
-		withStatus("mailer", status("Reconciling", "Suspended", "CronJob mailer is suspended", now, 5*24*time.Hour)))
+		withStatus("mailer", status("Healthy", "Suspended", "CronJob mailer is suspended", now, 5*24*time.Hour)))
 	fleet := Fleet{Clusters: []Cluster{frankfurt, virginia, singapore, staging}}
 	for _, c := range fleet.Clusters {
 		for i := range c.Workloads {

@@ -18,8 +18,8 @@ const (
 	maxGonePod = 4 << 10
 )
 
-// maxInterruptions is how often another change of the workload may come between the parts of a tree before the rest is written at once:
-// two processes that write different trees would undo each other's parts for ever.
+// maxInterruptions is how often another change of the workload may come between the parts of a tree. Then the rest is written at once,
+// because two processes that write different trees would undo each other's parts for ever.
 const maxInterruptions = 50
 
 // treeNode is an object of a workload's tree with its key.

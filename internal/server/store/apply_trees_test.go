@@ -394,7 +394,7 @@ func TestApplyTrees_WorkloadChangesBetweenParts_RestIsStillSplit(t *testing.T) {
 			mustExec(t, s, "UPDATE workloads SET changedat = changedat + 1")
 		}
 		if want := []int64{nodesPerTx, 2 * nodesPerTx, 3 * nodesPerTx}; !slices.Equal(stored, want) || len(items) > 0 {
-			t.Errorf("%v objects are stored after each transaction, and %d items are left; want %v and 0", stored, len(items), want)
+			t.Errorf("%v objects are stored after each transaction, and %d items are unfinished; want %v and 0", stored, len(items), want)
 		}
 	})
 }

@@ -232,7 +232,7 @@ function statusOf({ object, gone, health }) {
   return object.gone ? 'Gone' : known(object.health);
 }
 
-const IDLE = { ScaledToZero: 'scaled to 0', NoNodeSelected: 'selects no node' }; // by the reason of a Healthy object
+const IDLE = { Completed: '', ScaledToZero: 'scaled to 0', NoNodeSelected: 'selects no node' }; // by the reason of a Healthy object
 
 // stateOf is the text in the third line of a node: what its icon does not say.
 function stateOf(object, past) {
@@ -240,7 +240,8 @@ function stateOf(object, past) {
   if (gone) return goneWord(object);
   if (state && state !== 'Present') return stateWord(object, past);
   if (past) return verdictOf(object, past);
-  return health === 'Healthy' && Object.hasOwn(IDLE, reason) ? IDLE[reason] : '';
+  if (health !== 'Healthy' || !reason) return '';
+  return Object.hasOwn(IDLE, reason) ? IDLE[reason] : clip(reason.toLowerCase(), 30);
 }
 
 function verdictOf(object, past) {
