@@ -10,7 +10,7 @@ const (
 	undatedLimit = 24 * time.Hour
 	// warningLimit is how long a Warning counts against an object that says that it is under way.
 	warningLimit = 15 * time.Minute
-	// maxTimeEntries bounds in how many conditions and in how many managedFields times are read.
+	// maxTimeEntries bounds in how many conditions times are read.
 	maxTimeEntries = 100
 )
 
@@ -110,8 +110,8 @@ func (v *statusScan) quoteWarning(message string) string {
 	return message
 }
 
-// latestNews returns the latest time in the object. Candidates are its creation, the writes of field managers, and times
-// at the top of its status or in its conditions. Times in the future do not count. It is zero without a creation time.
+// latestNews returns the latest time in the object. Candidates are its creation, and times at the top of its status or in its
+// conditions. Times in the future do not count. It is zero without a creation time.
 func (v *statusScan) latestNews() time.Time {
 	latest := v.object.created()
 	if latest.IsZero() {
@@ -128,8 +128,7 @@ func (v *statusScan) latestNews() time.Time {
 	status, _ := v.object.value("status").(map[string]any)
 	take(status)
 	conditions, _ := status["conditions"].([]any)
-	managers, _ := v.object.value("metadata", "managedFields").([]any)
-	for _, in := range slices.Concat(conditions[:min(len(conditions), maxTimeEntries)], managers[:min(len(managers), maxTimeEntries)]) {
+	for _, in := range conditions[:min(len(conditions), maxTimeEntries)] {
 		take(in)
 	}
 	return latest
