@@ -47,7 +47,7 @@ func (e *evidence) softAgainst(a Assessment) {
 }
 
 func (e *evidence) traceAgainst(a Assessment) {
-	if a.Status != Healthy || a.idle() {
+	if e.trace != nil && (a.Status != Healthy || a.idle()) {
 		e.trace.says(string(a.Status) + " " + a.Reason + ": " + a.Message)
 	}
 }

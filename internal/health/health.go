@@ -132,9 +132,9 @@ type Rules interface {
 	Covers(kind schema.GroupKind) bool
 }
 
-// Explainer are Rules that can name the rule and the check that decide on an object; false if no rule applies.
+// Explainer are Rules that can name the rule and the check that decide on an object; empty if no rule applies.
 type Explainer interface {
-	Explain(kind schema.GroupKind, object map[string]any, now time.Time) (decision string, ok bool)
+	Explain(kind schema.GroupKind, object map[string]any, now time.Time) (decision string)
 }
 
 // Warning is the content of an Event of type Warning.

@@ -61,7 +61,7 @@ func assessUnstructured(kind schema.GroupKind, o *unstructured.Unstructured, ctx
 	s.checkIdentity()
 	s.trace = ctx.Trace
 	if o.GetDeletionTimestamp() != nil {
-		ctx.Trace.decidedBy("metadata.deletionTimestamp: it is being deleted")
+		ctx.Trace.decidedBy("metadata.deletionTimestamp of ", kind.String)
 		return terminating(s, ctx)
 	}
 	if s.value("metadata", "deletionTimestamp") != nil {
@@ -69,9 +69,8 @@ func assessUnstructured(kind schema.GroupKind, o *unstructured.Unstructured, ctx
 	}
 	if ctx.Rules != nil {
 		if a, ok := ctx.Rules.Judge(kind, o.Object, ctx.Now); ok {
-			if rules, can := ctx.Rules.(Explainer); can && ctx.Trace != nil {
-				decision, _ := rules.Explain(kind, o.Object, ctx.Now)
-				ctx.Trace.decidedBy(decision)
+			if rules, can := ctx.Rules.(Explainer); can {
+				ctx.Trace.decidedBy("", func() string { return rules.Explain(kind, o.Object, ctx.Now) })
 			}
 			if a.idle() {
 				a = suspended(s, ctx, a)
@@ -80,10 +79,10 @@ func assessUnstructured(kind schema.GroupKind, o *unstructured.Unstructured, ctx
 		}
 	}
 	judge, ok := builtin[kind]
-	ctx.Trace.decidedBy("the built-in rule for " + kind.String())
+	ctx.Trace.decidedBy("the built-in rule for ", kind.String)
 	if !ok {
 		judge = byConventions
-		ctx.Trace.decidedBy("the conventions, because there is no rule for " + kind.String())
+		ctx.Trace.decidedBy("the conventions, because there is no rule for ", kind.String)
 	}
 	return s.unlessMalformed(judge(s, ctx))
 }

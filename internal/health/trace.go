@@ -19,9 +19,10 @@ type Trace struct {
 // maxTraceFields bounds the fields of a trace. A status may have thousands.
 const maxTraceFields = 40
 
-func (t *Trace) decidedBy(text string) {
+// decidedBy notes what decided, and about which kind or object.
+func (t *Trace) decidedBy(rule string, of func() string) {
 	if t != nil {
-		t.By = text
+		t.By = rule + of()
 	}
 }
 

@@ -22,18 +22,16 @@ func (l Layers) Judge(kind schema.GroupKind, object map[string]any, now time.Tim
 	return health.Assessment{}, false
 }
 
-// Explain returns the decision of the layer that assesses an object.
-func (l Layers) Explain(kind schema.GroupKind, object map[string]any, now time.Time) (decision string, ok bool) {
+// Explain returns the decision of the first layer that decides on an object.
+func (l Layers) Explain(kind schema.GroupKind, object map[string]any, now time.Time) (decision string) {
 	for _, layer := range l {
-		if _, applies := layer.Judge(kind, object, now); !applies {
-			continue
-		}
 		if e, can := layer.(health.Explainer); can {
-			return e.Explain(kind, object, now)
+			if decision = e.Explain(kind, object, now); decision != "" {
+				return decision
+			}
 		}
-		return "", false
 	}
-	return "", false
+	return ""
 }
 
 // Covers reports whether a layer may have a rule for a kind.

@@ -127,13 +127,12 @@ func (d *Decision) String() string {
 	return fmt.Sprintf("%s, check %d: %s", rule, d.Check, d.When)
 }
 
-// Explain returns the decision on an object as text; false if no rule applies.
-func (s *Set) Explain(kind schema.GroupKind, object map[string]any, now time.Time) (decision string, ok bool) {
-	_, d := s.Decide(kind, object, now)
-	if d == nil {
-		return "", false
+// Explain returns the decision on an object as text; empty if no rule applies.
+func (s *Set) Explain(kind schema.GroupKind, object map[string]any, now time.Time) (decision string) {
+	if _, d := s.Decide(kind, object, now); d != nil {
+		return d.String()
 	}
-	return d.String(), true
+	return ""
 }
 
 // Branch is one path through a rule. Tests of the catalogue use it to find branches without a case.
