@@ -61,7 +61,7 @@ func assessUnstructured(kind schema.GroupKind, o *unstructured.Unstructured, ctx
 	s.checkIdentity()
 	s.trace = ctx.Trace
 	if o.GetDeletionTimestamp() != nil {
-		ctx.Trace.decidedBy("metadata.deletionTimestamp of ", kind.String)
+		ctx.Trace.decidedBy("metadata.deletionTimestamp of ", kind)
 		return terminating(s, ctx)
 	}
 	if s.value("metadata", "deletionTimestamp") != nil {
@@ -69,8 +69,8 @@ func assessUnstructured(kind schema.GroupKind, o *unstructured.Unstructured, ctx
 	}
 	if ctx.Rules != nil {
 		if a, ok := ctx.Rules.Judge(kind, o.Object, ctx.Now); ok {
-			if rules, can := ctx.Rules.(Explainer); can {
-				ctx.Trace.decidedBy("", func() string { return rules.Explain(kind, o.Object, ctx.Now) })
+			if rules, can := ctx.Rules.(Explainer); can && ctx.Trace != nil {
+				ctx.Trace.By = rules.Explain(kind, o.Object, ctx.Now)
 			}
 			if a.idle() {
 				a = suspended(s, ctx, a)
@@ -79,10 +79,10 @@ func assessUnstructured(kind schema.GroupKind, o *unstructured.Unstructured, ctx
 		}
 	}
 	judge, ok := builtin[kind]
-	ctx.Trace.decidedBy("the built-in rule for ", kind.String)
+	ctx.Trace.decidedBy("the built-in rule for ", kind)
 	if !ok {
 		judge = byConventions
-		ctx.Trace.decidedBy("the conventions, because there is no rule for ", kind.String)
+		ctx.Trace.decidedBy("the conventions, because there is no rule for ", kind)
 	}
 	return s.unlessMalformed(judge(s, ctx))
 }

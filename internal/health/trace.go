@@ -3,6 +3,8 @@ package health
 import (
 	"fmt"
 	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 // Trace has how a verdict came about, for people. The nil Trace collects nothing.
@@ -19,10 +21,10 @@ type Trace struct {
 // maxTraceFields bounds the fields of a trace. A status may have thousands.
 const maxTraceFields = 40
 
-// decidedBy notes what decided, and about which kind or object.
-func (t *Trace) decidedBy(rule string, of func() string) {
+// decidedBy notes which rule for a kind decided.
+func (t *Trace) decidedBy(rule string, kind schema.GroupKind) {
 	if t != nil {
-		t.By = rule + of()
+		t.By = rule + kind.String()
 	}
 }
 
