@@ -23,9 +23,10 @@ type evictable struct {
 }
 
 // evictionQueue has the entries with an Event that may be evicted, by instance. Events of the instance with the most bytes are evicted
-// first, so that no instance displaces the Events of others.
+// first, so that no instance displaces the Events of others. Instances that the control plane has not confirmed come before all: anybody
+// may declare thousands of them, with a few Events each.
 type evictionQueue struct {
-	shares     []*eventShare // a heap, the one with the most bytes first
+	shares     []*eventShare // a heap, the first to lose an Event first
 	byInstance map[target.Instance]*eventShare
 	bytes      int64 // the estimated size of all
 }
@@ -35,7 +36,8 @@ type eventShare struct {
 	instance        target.Instance
 	normal, warning *list.List
 	bytes           int64
-	index           int // in the heap
+	confirmed       bool // the control plane has accepted a status of the instance
+	index           int  // in the heap
 }
 
 func newEvictionQueue() evictionQueue {
@@ -43,11 +45,11 @@ func newEvictionQueue() evictionQueue {
 }
 
 // add adds an entry with an Event, in place of the Event that the entry had before.
-func (q *evictionQueue) add(e *entry, ev observe.Event) {
+func (q *evictionQueue) add(e *entry, ev observe.Event, confirmed bool) {
 	q.remove(e)
 	share := q.byInstance[ev.Workload]
 	if share == nil {
-		share = &eventShare{instance: ev.Workload, normal: list.New(), warning: list.New()}
+		share = &eventShare{instance: ev.Workload, normal: list.New(), warning: list.New(), confirmed: confirmed}
 		q.byInstance[ev.Workload] = share
 		heap.Push(q, share)
 	}
@@ -76,6 +78,14 @@ func (q *evictionQueue) remove(e *entry) {
 	e.evict = evictable{}
 }
 
+// confirm records that the control plane has accepted a status of an instance.
+func (q *evictionQueue) confirm(instance target.Instance) {
+	if share := q.byInstance[instance]; share != nil {
+		share.confirmed = true
+		heap.Fix(q, share.index)
+	}
+}
+
 func (q *evictionQueue) grow(share *eventShare, bytes int64) {
 	share.bytes += bytes
 	q.bytes += bytes
@@ -100,7 +110,13 @@ func (q *evictionQueue) next() *entry {
 // Len, Less, Swap, Push and Pop are for package heap.
 func (q *evictionQueue) Len() int { return len(q.shares) }
 
-func (q *evictionQueue) Less(i, j int) bool { return q.shares[i].bytes > q.shares[j].bytes }
+func (q *evictionQueue) Less(i, j int) bool {
+	x, y := q.shares[i], q.shares[j]
+	if x.confirmed != y.confirmed {
+		return y.confirmed
+	}
+	return x.bytes > y.bytes
+}
 
 func (q *evictionQueue) Swap(i, j int) {
 	q.shares[i], q.shares[j] = q.shares[j], q.shares[i]

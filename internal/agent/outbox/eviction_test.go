@@ -216,7 +216,7 @@ func TestEvictionQueue_Next(t *testing.T) {
 		ev := event(uid, "1")
 		ev.Type = kind
 		e := x.get(ev.Key(), ev.OrderingKey())
-		q.add(e, ev)
+		q.add(e, ev, true)
 		return e
 	}
 	warning, first, second := add("w", "Warning"), add("a", "Normal"), add("b", "Normal")
@@ -266,5 +266,26 @@ func TestOutbox_Eviction_SparesOtherInstances(t *testing.T) {
 	drain(t, o)
 	if o.evictable.bytes != 0 || len(o.evictable.shares) != 0 || len(o.evictable.byInstance) != 0 {
 		t.Errorf("the eviction queue has %d bytes of %d instances, want none", o.evictable.bytes, len(o.evictable.shares))
+	}
+}
+
+// Anybody may declare thousands of instances that the control plane does not know, with fewer Events each than an honest one has.
+func TestOutbox_Eviction_UnconfirmedInstancesFirst(t *testing.T) {
+	o := New(Config{MaxBytes: 256 << 10}, nil)
+	confirmed := observe.Status{Workload: other, Status: "Healthy"}
+	o.Offer(confirmed)
+	o.Ack(take(t, o), Receipt{})
+	for i := range 20 {
+		ev := typed(i, "Normal")
+		ev.Workload = other
+		o.Offer(ev)
+	}
+	for i := range 500 {
+		ev := typed(i, "Warning")
+		ev.Workload.ID = int64(1000 + i/2)
+		o.Offer(ev)
+	}
+	if dropped := o.Progress(other).Dropped; dropped != 0 || o.Dropped() == 0 {
+		t.Errorf("%d of %d dropped Events are of the confirmed instance, want none", dropped, o.Dropped())
 	}
 }

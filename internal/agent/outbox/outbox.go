@@ -347,7 +347,7 @@ func (o *Outbox) storePending(e *entry, before observe.Report) {
 
 func (o *Outbox) makeEvictable(e *entry, ev observe.Event) {
 	if !o.dropped.has(e.key) {
-		o.evictable.add(e, ev)
+		o.evictable.add(e, ev, o.isConfirmed(ev.Workload))
 	}
 }
 

@@ -34,6 +34,9 @@ func (o *Outbox) Ack(item Item, receipt Receipt) {
 			delete(a.removed, resourceOf(item.Report))
 		}
 	}
+	if _, isStatus := item.Report.(observe.Status); isStatus {
+		o.evictable.confirm(item.Report.Instance())
+	}
 	o.answered(e, item)
 	o.conclude(e, item)
 	o.recordOperation(e, item.Report)
@@ -52,14 +55,19 @@ type MissingRow struct {
 	Removed bool
 }
 
+// isConfirmed reports whether the control plane has accepted a status of an instance.
+func (o *Outbox) isConfirmed(instance target.Instance) bool {
+	status := o.entries[observe.Status{Workload: instance}.Key()]
+	return status != nil && status.receipt.Accepted
+}
+
 // MissingRow returns which row the control plane did not find. A status is written to the row of its instance, and an operation to
 // the row of its resource. An Event needs both.
 func (o *Outbox) MissingRow(item Item) MissingRow {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	instance := item.Report.Instance()
-	a, status := o.accounts[instance], o.entries[observe.Status{Workload: instance}.Key()]
-	accepted := status != nil && status.receipt.Accepted
+	a, accepted := o.accounts[instance], o.isConfirmed(instance)
 	row := MissingRow{Resource: resourceOf(item.Report)}
 	if _, isEvent := item.Report.(observe.Event); isEvent && row.Resource != 0 {
 		switch {

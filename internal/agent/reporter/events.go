@@ -83,13 +83,20 @@ func (r *eventReporter) reports(name types.NamespacedName, ev *corev1.Event, ini
 	})
 }
 
+// maxInstances bounds the instances that an Event about a shared object is reported to.
+const maxInstances = 32
+
 // eachInstance returns the reports of one Event, one for each instance of the attributions. The first one has the row with the
-// Event's UID, and the others have rows of their own. An instance keeps the row that it has, also if it becomes the first one.
+// Event's UID, and the others have rows of their own. An instance keeps the row that it has, also if it becomes the first one. Of more
+// than maxInstances, the first ones have reports: anybody may declare any number of instances.
 func eachInstance(
 	ledger Ledger, attributions []target.Attribution, report func(target.Attribution) observe.Event,
 ) []observe.Event {
 	var out []observe.Event
 	for _, attribution := range attributions {
+		if len(out) == maxInstances {
+			break
+		}
 		if slices.ContainsFunc(out, func(ev observe.Event) bool { return ev.Workload == attribution.Instance }) {
 			continue
 		}

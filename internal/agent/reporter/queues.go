@@ -11,7 +11,7 @@ import (
 )
 
 // queues hold the keys of changed objects, Events and workloads until a worker processes them. A key is in its queue once,
-// and no two workers process it at a time.
+// and no two workers process it at a time. The namespaces take turns: thousands of changes in one do not delay the others.
 type queues struct {
 	objects    worker.Queue[target.Ref]
 	events     worker.Queue[types.NamespacedName]
@@ -25,10 +25,11 @@ type queues struct {
 }
 
 func newQueues(statusDelay time.Duration) *queues {
+	namespaceOf := func(event types.NamespacedName) string { return event.Namespace }
 	return &queues{
-		objects:      worker.NewQueue[target.Ref]("objects"),
-		events:       worker.NewQueue[types.NamespacedName]("events"),
-		longEvents:   worker.NewQueue[types.NamespacedName]("long-events"),
+		objects:      worker.NewFairQueue("objects", func(ref target.Ref) string { return ref.Namespace }),
+		events:       worker.NewFairQueue("events", namespaceOf),
+		longEvents:   worker.NewFairQueue("long-events", namespaceOf),
 		statuses:     worker.NewQueue[string]("statuses"),
 		unattributed: make(chan struct{}, 1),
 		statusDelay:  statusDelay,

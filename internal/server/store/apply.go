@@ -179,9 +179,6 @@ func (a *applyTx) run(ctx context.Context) error {
 func (a *applyTx) itemsWithRest() []*item {
 	items := make([]*item, len(a.unfinished))
 	for n, u := range a.unfinished {
-		if u.rest != nil {
-			u.rest.changedAt = a.workloads[u.item.instance].changedAt
-		}
 		items[n], u.item.rest = u.item, u.rest
 	}
 	return items

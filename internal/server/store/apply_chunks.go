@@ -16,9 +16,12 @@ const (
 	nodesPerTx   = 1000
 )
 
-// maxLargeChunks is how many chunks are applied at once that have a whole tree of nodesPerTx objects or more, or as many bytes. The tree
-// and what is stored of it are in memory until its last transaction. A cluster that lost a large workload sends a small set.
-const maxLargeChunks = 2
+// maxLargeChunks is how many chunks are applied at once that have a tree of largeTree objects with the stored ones, or as many bytes. All of
+// them are in memory until the last transaction of the tree. A cluster that lost a large workload sends a small set.
+const (
+	maxLargeChunks = 2
+	largeTree      = 4 * nodesPerTx
+)
 
 // nodeBytes is what an object of a tree costs: it is read, compared and written. containerBytes is what a container of a Pod costs in
 // addition.
@@ -42,7 +45,7 @@ func (s *Store) chunksOf(ctx context.Context, clusterUID string, items []*item) 
 	var chunks []chunk
 	begin, bytes := 0, int64(0)
 	end := func(n int) {
-		chunks = append(chunks, chunk{items[begin:n], bytes >= nodesPerTx*nodeBytes})
+		chunks = append(chunks, chunk{items[begin:n], bytes >= largeTree*nodeBytes})
 		begin, bytes = n, 0
 	}
 	for n, one := range items {
@@ -112,7 +115,7 @@ func (s *Store) storedCosts(ctx context.Context, clusterUID string, items []*ite
 }
 
 // treeCosts sets the costs of the stored trees of items at places. Objects that are gone count too: the primary key is enough then.
-// Objects beyond those of a whole transaction are not counted.
+// Objects beyond those of a large tree are not counted.
 func (s *Store) treeCosts(ctx context.Context, items []*item, places []int, costs []int64) error {
 	return s.readBulk(ctx, s.reserved, bulk{
 		"SELECT x.place, (SELECT COUNT(*) FROM (SELECT 1 FROM objects o WHERE o.type = x.type AND o.id = x.id LIMIT ?) AS found) FROM x",
@@ -122,7 +125,7 @@ func (s *Store) treeCosts(ctx context.Context, items []*item, places []int, cost
 			integers("id", places, func(n int) int64 { return items[n].instance.id }),
 		},
 		len(places),
-		[]any{nodesPerTx},
+		[]any{largeTree},
 	}, func(scan scanner) error {
 		var place, objects int64
 		err := scan(&place, &objects)

@@ -18,9 +18,9 @@ const (
 	maxGonePod = 4 << 10
 )
 
-// maxInterruptions is how often another change of the workload may come between the parts of a tree. Then the rest is written at once,
-// because two processes that write different trees would undo each other's parts for ever.
-const maxInterruptions = 50
+// maxInterruptions is how often another process may write the workload's tree between the parts of this one. Then the rest is written at
+// once, because two processes that write different trees would undo each other's parts for ever.
+const maxInterruptions = 2
 
 // treeNode is an object of a workload's tree with its key.
 type treeNode struct {
@@ -75,8 +75,8 @@ type treeChanges struct {
 type treeWrite struct {
 	treeChanges
 	counts        treeCounts // of the whole tree
-	changedAt     int64      // that of the workload's row after the transaction that left this rest
-	interruptions int        // how often the workload changed between two parts
+	after         int64      // the workload's treeWrites after the transaction that left this rest
+	interruptions int        // how often another process wrote the tree between two parts
 }
 
 // applyTrees writes the trees that are newer than the stored ones. It writes only nodes that differ.
@@ -125,7 +125,7 @@ func (a *applyTx) applyTrees(ctx context.Context) error {
 	if err := a.writeNodes(ctx, changes); err != nil {
 		return err
 	}
-	if err := a.writeChangedAt(ctx, unfinished); err != nil {
+	if err := a.writeTreeParts(ctx, unfinished); err != nil {
 		return err
 	}
 	return a.writeTreeVersions(ctx, finished)
@@ -133,7 +133,7 @@ func (a *applyTx) applyTrees(ctx context.Context) error {
 
 // continues reports whether the stored tree is as the part before left it.
 func (i *item) continues(w *workloadState) bool {
-	return i.rest != nil && i.rest.changedAt == w.changedAt
+	return i.rest != nil && i.rest.after == w.treeWrites
 }
 
 // applyTree returns the changes for this transaction. It leaves the others to the next transaction; until then the workload has the old
@@ -141,11 +141,12 @@ func (i *item) continues(w *workloadState) bool {
 func (a *applyTx) applyTree(one *item, w *workloadState, write *treeWrite) treeChanges {
 	if write.count() > 0 {
 		w.changedAt = a.nextChangedAt(w.changedAt)
+		w.treeWrites++
 	}
 	part, rest := write.split()
 	if rest.count() > 0 && write.interruptions < maxInterruptions {
 		a.unfinished = append(a.unfinished, unfinishedItem{one, &treeWrite{
-			treeChanges: rest, counts: write.counts, interruptions: write.interruptions,
+			treeChanges: rest, counts: write.counts, after: w.treeWrites, interruptions: write.interruptions,
 		}})
 	} else {
 		part = write.treeChanges
@@ -289,14 +290,27 @@ func (a *applyTx) writeNodes(ctx context.Context, c treeChanges) error {
 	return a.deleteExcessGone(ctx, c.gone)
 }
 
+// writeTreeParts writes that a part of the trees was written.
+func (a *applyTx) writeTreeParts(ctx context.Context, of []*workloadState) error {
+	return a.exec(ctx, bulk{
+		"UPDATE workloads SET treewrites = x.treewrites, changedat = x.changedat FROM x WHERE workloads.type = x.type AND workloads.id = x.id",
+		append(workloadKeyColumns(of), treeWritesColumn(of), changedAtColumn(of)), len(of), nil,
+	}, nil)
+}
+
+func treeWritesColumn(of []*workloadState) column {
+	return integers("treewrites", of, func(w *workloadState) int64 { return w.treeWrites })
+}
+
 // writeTreeVersions writes the versions and counts of whole trees.
 func (a *applyTx) writeTreeVersions(ctx context.Context, of []*workloadState) error {
 	return a.exec(ctx, bulk{
-		`UPDATE workloads SET treeversion = x.treeversion, listed = x.listed, listedhealthy = x.listedhealthy, pods = x.pods,
+		`UPDATE workloads SET treeversion = x.treeversion, treewrites = x.treewrites, listed = x.listed, listedhealthy = x.listedhealthy, pods = x.pods,
 			podshealthy = x.podshealthy, namespaces = x.namespaces, changedat = x.changedat
 			FROM x WHERE workloads.type = x.type AND workloads.id = x.id`,
 		append(workloadKeyColumns(of),
 			integers("treeversion", of, func(w *workloadState) int64 { return w.treeVersion }),
+			treeWritesColumn(of),
 			integers("listed", of, func(w *workloadState) int64 { return w.tree.listed.Total }),
 			integers("listedhealthy", of, func(w *workloadState) int64 { return w.tree.listed.Healthy }),
 			integers("pods", of, func(w *workloadState) int64 { return w.tree.pods.Total }),

@@ -332,7 +332,7 @@ func TestApplyTrees_LargeTree_OthersWriteBetweenItsParts(t *testing.T) {
 		if n := count(t, s, "SELECT COUNT(*) FROM objects WHERE goneat IS NULL"); n != int64(len(second)) || newObjects() != n {
 			t.Errorf("the tree has %d objects, %d of them new, want %d", n, newObjects(), len(second))
 		}
-		expect(t, apply(t, s, "one", treeOf(w.workload, 4), treeOf(w.workload, 5)), "stale 5", "updated")
+		expect(t, apply(t, s, "one", treeOf(w.workload, 4), treeOf(w.workload, 5)), "updated", "updated")
 		if n := count(t, s, "SELECT COUNT(*) FROM objects WHERE goneat IS NULL"); n != 0 {
 			t.Errorf("the empty tree has %d objects", n)
 		}
@@ -391,7 +391,7 @@ func TestApplyTrees_WorkloadChangesBetweenParts_RestIsStillSplit(t *testing.T) {
 			}
 			items = applied.itemsWithRest()
 			stored = append(stored, count(t, s, "SELECT COUNT(*) FROM objects"))
-			mustExec(t, s, "UPDATE workloads SET changedat = changedat + 1")
+			mustExec(t, s, "UPDATE workloads SET changedat = changedat + 1") // as a v0 write
 		}
 		if want := []int64{nodesPerTx, 2 * nodesPerTx, 3 * nodesPerTx}; !slices.Equal(stored, want) || len(items) > 0 {
 			t.Errorf("%v objects are stored after each transaction, and %d items are unfinished; want %v and 0", stored, len(items), want)

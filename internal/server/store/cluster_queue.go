@@ -7,8 +7,8 @@ import (
 )
 
 // A cluster pauses after a set whose transactions took more than longApply, and after a shorter one if another set of it waits.
-// The pause is at least as long as the transactions, and at most maxPause. It grows with their square, because a long set also delays
-// those of others for longer. With sets of less than longApply, a cluster has the database for half of the time. With sets from
+// The pause is at least as long as the transactions. It grows with their square up to maxPause, because a long set also delays those of
+// others for longer. With sets of less than longApply, a cluster has the database for half of the time. With sets from
 // 250 ms to a second, it has a sixth at most.
 const (
 	longApply = 50 * time.Millisecond
@@ -51,7 +51,7 @@ func (q *clusterQueue) acquire(ctx context.Context, cluster string) (release fun
 // pauseAfter is the pause of a cluster after transactions that took a time.
 func pauseAfter(took time.Duration) time.Duration {
 	square := float64(took) * float64(took) / float64(longApply)
-	return min(max(took, time.Duration(square)), maxPause)
+	return max(took, min(time.Duration(square), maxPause))
 }
 
 func (q *clusterQueue) join(cluster string) *clusterSlot {

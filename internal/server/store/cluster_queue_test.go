@@ -52,7 +52,8 @@ func TestClusterQueue_LongTransaction_PausesItsCluster(t *testing.T) {
 		{took: 2 * longApply, pause: 4 * longApply},
 		{took: 10 * longApply, pause: 100 * longApply},
 		{took: maxPause / 2, pause: maxPause},
-		{took: 2 * maxPause, pause: maxPause},
+		{took: maxPause / 2, pause: maxPause},
+		{took: 2 * maxPause, pause: 2 * maxPause},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			var q clusterQueue
