@@ -17,7 +17,7 @@ type Live struct {
 
 // Open reads the rules of a file or a directory. Invalid rules are an error here; later, Run keeps the previous rules instead.
 func Open(path string, metrics *Metrics, log logr.Logger) (*Live, error) {
-	files, err := reload.Open(path, Parse, metrics, log)
+	files, err := reload.Open(path, reload.YAML, Parse, metrics, log)
 	if err != nil {
 		return nil, err
 	}

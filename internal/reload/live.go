@@ -40,11 +40,12 @@ type Live[R Rules] struct {
 	// PollInterval is how often Run reads the files without a notification. Set it before Run.
 	PollInterval time.Duration
 
-	path    string
-	parse   func(...File) (R, error)
-	metrics Metrics
-	log     logr.Logger
-	rules   atomic.Pointer[R]
+	path     string
+	selected Select
+	parse    func(...File) (R, error)
+	metrics  Metrics
+	log      logr.Logger
+	rules    atomic.Pointer[R]
 
 	// The state of Run. Only Run uses these fields once the rules are open.
 	inUse, seen [sha256.Size]byte
@@ -52,8 +53,8 @@ type Live[R Rules] struct {
 }
 
 // Open reads rules. Invalid rules are an error here; later, Run keeps the previous rules instead.
-func Open[R Rules](path string, parse func(...File) (R, error), metrics Metrics, log logr.Logger) (*Live[R], error) {
-	files, err := Read(path)
+func Open[R Rules](path string, selected Select, parse func(...File) (R, error), metrics Metrics, log logr.Logger) (*Live[R], error) {
+	files, err := Read(path, selected)
 	if err != nil {
 		return nil, fmt.Errorf("read the rules: %w", err)
 	}
@@ -61,7 +62,7 @@ func Open[R Rules](path string, parse func(...File) (R, error), metrics Metrics,
 	if err != nil {
 		return nil, err
 	}
-	l := &Live[R]{PollInterval: defaultPollInterval, path: path, parse: parse, metrics: metrics, log: log}
+	l := &Live[R]{PollInterval: defaultPollInterval, path: path, selected: selected, parse: parse, metrics: metrics, log: log}
 	l.inUse = digest(files)
 	l.seen = l.inUse
 	l.rules.Store(&rules)
@@ -125,7 +126,7 @@ func (l *Live[R]) watch(watcher *fsnotify.Watcher) {
 
 // reload reads the rules, and replaces the current ones if they differ and are valid.
 func (l *Live[R]) reload() bool {
-	files, err := Read(l.path)
+	files, err := Read(l.path, l.selected)
 	if err != nil {
 		l.seen = [sha256.Size]byte{}
 		l.fail(err)

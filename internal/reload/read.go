@@ -20,21 +20,32 @@ const MaxBytes = 4 << 20
 type File struct {
 	Name string // for errors
 	Data []byte
+	// Path is the path of the file in its directory, with slashes. A file that was read alone has the last three parts.
+	Path string
 }
 
-// Read returns a file, or the files of a directory that end in .yaml, .yml or .json and do not start with a dot. The version
-// of the files is consistent. The files of a ConfigMap are links through the link ..data, which is replaced atomically.
-func Read(path string) ([]File, error) {
+// Select reports whether a file of a directory is read, by its path in the directory. It is also called for subdirectories, with
+// a slash at the end. Names that start with a dot are never read.
+type Select func(path string) bool
+
+// YAML selects the files that end in .yaml, .yml or .json, without those in subdirectories.
+func YAML(path string) bool {
+	return !strings.Contains(path, "/") && slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(path))
+}
+
+// Read returns a file, or the selected files of a directory. The version of the files is consistent. The files of a ConfigMap
+// are links through the link ..data, which is replaced atomically.
+func Read(path string, selected Select) ([]File, error) {
 	const tries = 3 // a new version may replace the one that is being read
 	for i := 1; ; i++ {
-		files, err := readOnce(path)
+		files, err := readOnce(path, selected)
 		if err == nil || i == tries || !errors.Is(err, fs.ErrNotExist) {
 			return files, err
 		}
 	}
 }
 
-func readOnce(path string) ([]File, error) {
+func readOnce(path string, selected Select) ([]File, error) {
 	info, err := os.Stat(path)
 	if err != nil {
 		return nil, err
@@ -44,37 +55,59 @@ func readOnce(path string) ([]File, error) {
 		if err != nil {
 			return nil, err
 		}
-		return []File{{path, data}}, nil
+		parts := strings.Split(filepath.ToSlash(path), "/")
+		return []File{{Name: path, Data: data, Path: strings.Join(parts[max(len(parts)-3, 0):], "/")}}, nil
 	}
 	dir := path
 	if version, err := filepath.EvalSymlinks(filepath.Join(path, "..data")); err == nil {
 		dir = version
 	}
-	entries, err := os.ReadDir(dir)
-	if err != nil {
+	d := directory{name: path, dir: dir, selected: selected, left: MaxBytes}
+	if err := d.read(""); err != nil {
 		return nil, err
 	}
-	var files []File
-	left := int64(MaxBytes)
+	return d.files, nil
+}
+
+// directory reads the selected files of a directory.
+type directory struct {
+	name, dir string
+	selected  Select
+	left      int64
+	files     []File
+}
+
+// read reads a subdirectory, by its path with a slash at the end; the directory itself if it is empty.
+func (d *directory) read(at string) error {
+	entries, err := os.ReadDir(filepath.Join(d.dir, at))
+	if err != nil {
+		return err
+	}
 	for _, entry := range entries {
-		name := entry.Name()
-		if strings.HasPrefix(name, ".") || !slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(name)) {
+		path := at + entry.Name()
+		if strings.HasPrefix(entry.Name(), ".") || !d.selected(path) && !d.selected(path+"/") {
 			continue
 		}
-		if info, err := os.Stat(filepath.Join(dir, name)); err != nil || info.IsDir() {
-			if err != nil {
-				return nil, err
+		info, err := os.Stat(filepath.Join(d.dir, path))
+		switch {
+		case err != nil:
+			return err
+		case info.IsDir() && d.selected(path+"/"):
+			if err := d.read(path + "/"); err != nil {
+				return err
 			}
 			continue
+		case info.IsDir() || !d.selected(path):
+			continue
 		}
-		data, err := readFile(filepath.Join(dir, name), left)
+		data, err := readFile(filepath.Join(d.dir, path), d.left)
 		if err != nil {
-			return nil, err
+			return err
 		}
-		left -= int64(len(data))
-		files = append(files, File{filepath.Join(path, name), data})
+		d.left -= int64(len(data))
+		d.files = append(d.files, File{Name: filepath.Join(d.name, path), Data: data, Path: path})
 	}
-	return files, nil
+	return nil
 }
 
 func readFile(path string, limit int64) ([]byte, error) {

@@ -301,8 +301,10 @@ func isLess(l *lua.LState, less *lua.LFunction, a, b lua.LValue) bool {
 
 // osTime returns the time of the evaluation, or that of a table in UTC.
 func osTime(l *lua.LState) int {
-	at := meterOf(l).now
-	if t := l.OptTable(1, nil); t != nil {
+	var at time.Time
+	if t := l.OptTable(1, nil); t == nil {
+		at = clock(l)
+	} else {
 		field := func(name string, otherwise int) int {
 			n, ok := lua.LVAsNumber(t.RawGetString(name)), t.RawGetString(name) != lua.LNil
 			if !ok {
@@ -327,9 +329,11 @@ var layouts = map[byte]string{
 // osDate formats a time in UTC; without one, that of the evaluation.
 func osDate(l *lua.LState) int {
 	format := strings.TrimPrefix(l.OptString(1, "%c"), "!")
-	at := meterOf(l).now
+	var at time.Time
 	if l.GetTop() > 1 {
 		at = time.Unix(l.CheckInt64(2), 0).UTC()
+	} else {
+		at = clock(l)
 	}
 	if format == "*t" {
 		spend(l, 1, tableBytes+10*entryBytes)

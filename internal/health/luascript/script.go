@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	lua "github.com/yuin/gopher-lua"
@@ -79,9 +78,15 @@ func Compile(name string, source []byte) (s *Script, err error) {
 	return &Script{proto}, nil
 }
 
-// Judge runs the script for an object. It returns the status and the message of the script's table. The error is
-// [ErrTooExpensive] if a limit is exceeded.
-func (s *Script) Judge(object map[string]any, now time.Time) (status, message string, err error) {
+// Result is the table that a script returns.
+type Result struct {
+	Status, Message string
+	// UsesTime means that the script read the time, so that the result may change without the object.
+	UsesTime bool
+}
+
+// Judge runs the script for an object. The error is [ErrTooExpensive] if a limit is exceeded.
+func (s *Script) Judge(object map[string]any, now time.Time) (out Result, err error) {
 	m := &meter{Context: context.Background(), deadline: time.Now().Add(maxTime), now: now.UTC()}
 	defer func() {
 		if p := recover(); p != nil {
@@ -90,6 +95,7 @@ func (s *Script) Judge(object map[string]any, now time.Time) (status, message st
 		if m.exceeded {
 			err = ErrTooExpensive
 		}
+		out.UsesTime = m.usesTime
 	}()
 	l := lua.NewState(lua.Options{
 		SkipOpenLibs: true, CallStackSize: maxDepth, MinimizeStackMemory: true,
@@ -100,7 +106,7 @@ func (s *Script) Judge(object map[string]any, now time.Time) (status, message st
 	openLibraries(l)
 	obj, err := m.value(object, maxDepth)
 	if err != nil {
-		return "", "", err
+		return Result{}, err
 	}
 	l.SetGlobal("obj", obj)
 	l.Push(l.NewFunctionFromProto(s.proto))
@@ -110,27 +116,28 @@ func (s *Script) Judge(object map[string]any, now time.Time) (status, message st
 	if err := l.PCall(3, 1, nil); err != nil {
 		var raised *lua.ApiError
 		if errors.As(err, &raised) {
-			return "", "", errors.New(raised.Object.String())
+			return Result{}, errors.New(raised.Object.String())
 		}
-		return "", "", err
+		return Result{}, err
 	}
 	return result(l.Get(-1))
 }
 
 // result reads the table that a script returns.
-func result(v lua.LValue) (status, message string, err error) {
+func result(v lua.LValue) (out Result, err error) {
 	hs, ok := v.(*lua.LTable)
 	if !ok {
-		return "", "", fmt.Errorf("the script returned %s, not a table", v.Type())
+		return Result{}, fmt.Errorf("the script returned %s, not a table", v.Type())
 	}
-	text, ok := hs.RawGetString("status").(lua.LString)
+	status, ok := hs.RawGetString("status").(lua.LString)
 	if !ok {
-		return "", "", fmt.Errorf("status is %s, not a string", hs.RawGetString("status").Type())
+		return Result{}, fmt.Errorf("status is %s, not a string", hs.RawGetString("status").Type())
 	}
 	if m := hs.RawGetString("message"); lua.LVCanConvToString(m) {
-		message = m.String()
+		out.Message = m.String()
 	}
-	return string(text), strings.TrimSpace(message), nil
+	out.Status = string(status)
+	return out, nil
 }
 
 // value converts a value of an object, and counts its memory.

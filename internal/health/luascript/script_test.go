@@ -18,8 +18,8 @@ func eval(t *testing.T, source string, object map[string]any) (string, error) {
 	if err != nil {
 		t.Fatalf("%s: %v", source, err)
 	}
-	_, message, err := s.Judge(object, now)
-	return message, err
+	result, err := s.Judge(object, now)
+	return result.Message, err
 }
 
 // TestJudge_Expressions compares expressions with their values in Lua 5.1.
@@ -196,16 +196,16 @@ func TestJudge_Limits(t *testing.T) {
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
 		start := time.Now()
-		status, _, err := s.Judge(tt.object, now)
+		result, err := s.Judge(tt.object, now)
 		took := time.Since(start)
 		runtime.ReadMemStats(&after)
 		allocated := after.TotalAlloc - before.TotalAlloc
 		if took > 10*time.Second || allocated > 64<<20 {
 			t.Errorf("%s took %s and allocated %d MiB, want less than 10 s and 64 MiB", tt.reason, took, allocated>>20)
 		}
-		t.Logf("%s: %s, %d KiB, %s %v", tt.reason, took.Round(time.Microsecond), allocated>>10, status, err)
+		t.Logf("%s: %s, %d KiB, %s %v", tt.reason, took.Round(time.Microsecond), allocated>>10, result.Status, err)
 		if tt.expensive && !errors.Is(err, ErrTooExpensive) {
-			t.Errorf("%s gave %q, %v, want the error of a limit", tt.reason, status, err)
+			t.Errorf("%s gave %q, %v, want the error of a limit", tt.reason, result.Status, err)
 		}
 	}
 }
@@ -306,8 +306,9 @@ func TestJudge_Concurrent(t *testing.T) {
 	for range 8 {
 		group.Go(func() {
 			for range 50 {
-				if status, message, err := s.Judge(object(), now); status != "Degraded" || message != "DiskFailed: There is no disk" || err != nil {
-					t.Errorf("got %s, %q, %v", status, message, err)
+				want := Result{Status: "Degraded", Message: "DiskFailed: There is no disk"}
+				if got, err := s.Judge(object(), now); got != want || err != nil {
+					t.Errorf("got %+v, %v, want %+v", got, err, want)
 				}
 			}
 		})
@@ -323,7 +324,7 @@ func BenchmarkJudge(b *testing.B) {
 	o := object()
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, _, err := s.Judge(o, now); err != nil {
+		if _, err := s.Judge(o, now); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -1,5 +1,5 @@
 // Package rules assesses objects by rules that are not built in: those of a user, and those of the embedded catalogue.
-// Rules are written in YAML with expressions in CEL. docs/health-rules.md describes them.
+// Rules are written in YAML with expressions in CEL, or are health scripts of Argo CD. docs/health-rules.md describes them.
 //
 // [Load] and [Parse] check rules completely and return all errors at once. They return a [Set], which does not change and
 // is safe for concurrent use. A [Live] holds the set of a file or a directory and reloads it after a change. Its Run is

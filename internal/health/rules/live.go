@@ -11,9 +11,9 @@ import (
 	"github.com/threeport/threeport-agent/internal/reload"
 )
 
-// Load reads the rules of a file or a directory, as [reload.Read] does. Invalid rules are an error of type Errors.
+// Load reads the rules and scripts of a file or a directory, as [reload.Read] does. Invalid rules are an error of type Errors.
 func Load(path string) (*Set, error) {
-	files, err := reload.Read(path)
+	files, err := reload.Read(path, isRuleFile)
 	if err != nil {
 		return nil, err
 	}
@@ -28,7 +28,7 @@ type Live struct {
 
 // Open reads rules. Invalid rules are an error here; later, Run keeps the previous rules instead.
 func Open(path string, metrics *Metrics, log logr.Logger) (*Live, error) {
-	files, err := reload.Open(path, Parse, metrics, log)
+	files, err := reload.Open(path, isRuleFile, Parse, metrics, log)
 	if err != nil {
 		return nil, err
 	}

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/threeport/threeport-agent/internal/health"
+	"github.com/threeport/threeport-agent/internal/health/luascript"
 )
 
 // Reasons of verdicts that no check gives.
@@ -39,6 +40,8 @@ type rule struct {
 	versions        []string // empty for all
 	checkGeneration bool     // it is not asked as long as the controller has not seen the latest spec
 	checks          []*check // the one without a condition, if there is one, is the last
+
+	script *luascript.Script // instead of checks; nil for a rule in CEL
 
 	once   sync.Once
 	errors Errors
@@ -158,7 +161,7 @@ func (r *rule) decide(s subject) (a health.Assessment, place int, decided bool) 
 // failed returns the verdict on an object for which a rule fails.
 func (r *rule) failed(s subject, where string, err error) health.Assessment {
 	reason := RuleFailed
-	if errors.Is(err, errTooExpensive) {
+	if errors.Is(err, errTooExpensive) || errors.Is(err, luascript.ErrTooExpensive) {
 		reason = ruleTooExpensive
 	}
 	return assess(health.Unknown, reason,

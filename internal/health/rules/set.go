@@ -51,6 +51,14 @@ func define(files []File) (*Set, Errors) {
 	s := &Set{kinds: map[schema.GroupKind][]*rule{}}
 	var all Errors
 	for _, file := range files {
+		if isScript(file.Path) {
+			if r, err := readScript(file); err != nil {
+				all = append(all, err)
+			} else {
+				all = append(all, s.add(r)...)
+			}
+			continue
+		}
 		d := decoder{file: file.Name}
 		rules := d.decode(file.Data)
 		all = append(all, d.errors...)
@@ -80,8 +88,12 @@ func (s *Set) add(r *rule) Errors {
 	return errs
 }
 
-// overlaps reports whether two rules for a kind have a version in common, or are both for all versions.
+// overlaps reports whether two rules for a kind have a version in common, or are both for all versions. A script overlaps with
+// any rule.
 func (r *rule) overlaps(other *rule) bool {
+	if r.script != nil || other.script != nil {
+		return true
+	}
 	if len(r.versions) == 0 || len(other.versions) == 0 {
 		return len(r.versions) == len(other.versions)
 	}
@@ -107,14 +119,21 @@ type Decision struct {
 	Branch
 	// When is the expression of the check; empty for else, and if no check decided.
 	When string
-	// Failed means that an expression failed or cost too much.
+	// Failed means that an expression or a script failed or cost too much.
 	Failed bool
+	// Script means that a script decided, and not a check.
+	Script bool
 }
 
 // String names the check in a sentence.
 func (d *Decision) String() string {
 	rule := fmt.Sprintf("the rule for %s at %s:%d", d.Rule, d.File, d.Line)
+	if d.Script {
+		rule = fmt.Sprintf("the script for %s at %s", d.Rule, d.File)
+	}
 	switch {
+	case d.Script && !d.Failed:
+		return rule
 	case d.Check == 0 && d.Failed:
 		return rule + ", which failed"
 	case d.Check == 0:
@@ -162,6 +181,11 @@ func (s *Set) Decide(kind schema.GroupKind, object map[string]any, now time.Time
 			a, d.Failed = r.failed(subject, "", fmt.Errorf("%v", p)), true
 		}
 	}()
+	if r.script != nil {
+		d.Script = true
+		a, d.Failed = r.runScript(subject)
+		return a, d
+	}
 	a, place, decided := r.decide(subject)
 	if !decided {
 		return health.Assessment{}, nil
