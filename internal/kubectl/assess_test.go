@@ -473,3 +473,29 @@ func FuzzAssess(f *testing.F) {
 		}
 	})
 }
+
+// TestAssess_Scripts assesses objects by health scripts of Argo CD.
+func TestAssess_Scripts(t *testing.T) {
+	folder := t.TempDir()
+	script := filepath.Join(folder, "example.com", "Widget", "health.lua")
+	if err := os.MkdirAll(filepath.Dir(script), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	const source = `
+hs = { status = "Progressing", message = "Waiting for the status" }
+if obj.status ~= nil and obj.status.broken then
+  hs.status = "Degraded"
+  hs.message = "It is broken"
+end
+return hs`
+	if err := os.WriteFile(script, []byte(source), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r := invoke(t, badWidget, "assess", "-f", "-", "--explain", "--rules", folder)
+	r.want(t, exitNotHealthy, "Unhealthy", "Widget w: Degraded: Widget w is degraded: It is broken", "the script for Widget.example.com at "+script)
+	if err := os.WriteFile(filepath.Join(folder, "example.com_Widget.lua"), []byte("return {}"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r = invoke(t, badWidget, "assess", "-f", "-", "--rules", folder)
+	r.want(t, exitUsage, "there is a rule for Widget.example.com already, at "+filepath.Join(folder, "example.com"))
+}
