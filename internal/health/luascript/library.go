@@ -21,7 +21,7 @@ var builtin = sync.OnceValues(func() (base, math functions) {
 	lua.OpenMath(l)
 	pick := func(from lua.LValue, names string) functions {
 		out := functions{}
-		for _, name := range strings.Fields(names) {
+		for name := range strings.FieldsSeq(names) {
 			out[name] = guard(l.GetField(from, name).(*lua.LFunction).GFunction) //nolint:forcetypeassert // the names are right
 		}
 		return out

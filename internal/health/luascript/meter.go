@@ -24,11 +24,14 @@ const (
 	maxRegistry = 8 << 10
 )
 
-// Costs in bytes. They are upper bounds of what the interpreter allocates.
+// Upper bounds of the memory that the interpreter allocates, in bytes.
 const (
-	tableBytes = 2560     // a table and its first string key, for which the interpreter allocates 32 entries
-	entryBytes = 320      // an entry of a table: the interpreter has it in two maps and a list
-	pcallBytes = 64 << 10 // an error that pcall catches: its text may have a string of maxString
+	// tableBytes is for a table and its first string key, which takes a map of 32 entries.
+	tableBytes = 2560
+	// entryBytes is for an entry of a table, which is in two maps and a list.
+	entryBytes = 320
+	// pcallBytes is for an error that pcall catches. Its text may have a string of maxString.
+	pcallBytes = 64 << 10
 )
 
 // ErrTooExpensive ends an evaluation that exceeds a limit.
@@ -42,12 +45,12 @@ var closed = func() chan struct{} {
 
 // meter counts the cost of an evaluation. The interpreter asks Done before each instruction.
 type meter struct {
-	context.Context
-	steps, bytes int
-	deadline     time.Time
-	exceeded     bool
-	now          time.Time // the time of the evaluation
-	usesTime     bool
+	context.Context //nolint:containedctx // the interpreter takes the meter as its context
+	steps, bytes    int
+	deadline        time.Time
+	exceeded        bool
+	now             time.Time // the time of the evaluation
+	usesTime        bool
 }
 
 // Done counts an instruction. The channel is closed once a limit is exceeded. It stays closed, so that pcall cannot continue.

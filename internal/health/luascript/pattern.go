@@ -292,37 +292,31 @@ func (m *matcher) inSet(c byte, p, end int) bool {
 	return !found
 }
 
+func isLower(c byte) bool  { return 'a' <= c && c <= 'z' }
+func isLetter(c byte) bool { return isLower(c | 0x20) }
+func isDigit(c byte) bool  { return '0' <= c && c <= '9' }
+
+// classes has the character classes by their lower-case letter.
+var classes = map[byte]func(byte) bool{
+	'a': isLetter,
+	'c': func(c byte) bool { return c < ' ' || c == 0x7f },
+	'd': isDigit,
+	'l': isLower,
+	'p': func(c byte) bool { return ' ' < c && c < 0x7f && !isLetter(c) && !isDigit(c) },
+	's': func(c byte) bool { return c == ' ' || '\t' <= c && c <= '\r' },
+	'u': func(c byte) bool { return 'A' <= c && c <= 'Z' },
+	'w': func(c byte) bool { return isLetter(c) || isDigit(c) },
+	'x': func(c byte) bool { return isDigit(c) || 'a' <= c|0x20 && c|0x20 <= 'f' },
+	'z': func(c byte) bool { return c == 0 },
+}
+
 // inClass reports whether a character is in a class such as %d; with a capital letter, whether it is not.
 func inClass(c, class byte) bool {
-	letter := c|0x20 >= 'a' && c|0x20 <= 'z'
-	digit := c >= '0' && c <= '9'
-	control := c < ' ' || c == 0x7f
-	var in bool
-	switch class | 0x20 {
-	case 'a':
-		in = letter
-	case 'c':
-		in = control
-	case 'd':
-		in = digit
-	case 'l':
-		in = c >= 'a' && c <= 'z'
-	case 'p':
-		in = c > ' ' && c < 0x7f && !letter && !digit
-	case 's':
-		in = c == ' ' || c >= '\t' && c <= '\r'
-	case 'u':
-		in = c >= 'A' && c <= 'Z'
-	case 'w':
-		in = letter || digit
-	case 'x':
-		in = digit || c|0x20 >= 'a' && c|0x20 <= 'f'
-	case 'z':
-		in = c == 0
-	default:
+	in, ok := classes[class|0x20]
+	if !ok || !isLetter(class) {
 		return c == class
 	}
-	return in == (class&0x20 != 0)
+	return in(c) == isLower(class)
 }
 
 // capture returns a capture; the first is the whole match if there are none.

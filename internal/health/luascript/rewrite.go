@@ -62,8 +62,8 @@ func (r *rewriter) walk(v reflect.Value) {
 			r.walk(v.Index(i))
 		}
 	case reflect.Struct:
-		for i := range v.NumField() {
-			r.walk(v.Field(i))
+		for _, field := range v.Fields() {
+			r.walk(field)
 		}
 	}
 }

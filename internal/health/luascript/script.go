@@ -114,8 +114,7 @@ func (s *Script) Judge(object map[string]any, now time.Time) (out Result, err er
 		l.Push(l.NewFunction(f))
 	}
 	if err := l.PCall(3, 1, nil); err != nil {
-		var raised *lua.ApiError
-		if errors.As(err, &raised) {
+		if raised, ok := errors.AsType[*lua.ApiError](err); ok {
 			return Result{}, errors.New(raised.Object.String())
 		}
 		return Result{}, err
@@ -140,11 +139,8 @@ func result(v lua.LValue) (out Result, err error) {
 	return out, nil
 }
 
-// value converts a value of an object, and counts its memory.
+// value converts a value of an object.
 func (m *meter) value(v any, depth int) (lua.LValue, error) {
-	if m.charge(1, entryBytes); m.exceeded || depth == 0 {
-		return nil, ErrTooExpensive
-	}
 	switch v := v.(type) {
 	case nil:
 		return lua.LNil, nil
@@ -157,27 +153,40 @@ func (m *meter) value(v any, depth int) (lua.LValue, error) {
 	case string:
 		return lua.LString(v[:min(len(v), maxString)]), nil
 	case []any:
-		m.charge(0, tableBytes)
-		t := &lua.LTable{Metatable: lua.LNil}
-		for i, item := range v {
-			x, err := m.value(item, depth-1)
-			if err != nil {
-				return nil, err
+		t, err := m.table(len(v), depth)
+		for i := 0; i < len(v) && err == nil; i++ {
+			var item lua.LValue
+			if item, err = m.value(v[i], depth-1); err == nil {
+				t.RawSetInt(i+1, item)
 			}
-			t.RawSetInt(i+1, x)
 		}
-		return t, nil
+		return t, err
 	case map[string]any:
-		m.charge(0, tableBytes)
-		t := &lua.LTable{Metatable: lua.LNil}
-		for _, name := range slices.Sorted(maps.Keys(v)) { // pairs has the order of the keys
-			x, err := m.value(v[name], depth-1)
-			if err != nil {
-				return nil, err
-			}
-			t.RawSetString(name, x)
-		}
-		return t, nil
+		return m.fields(v, depth)
 	}
 	return nil, fmt.Errorf("the object has a value of type %T", v)
+}
+
+// fields converts an object. Its fields are in the order of their names, which is that of pairs.
+func (m *meter) fields(v map[string]any, depth int) (lua.LValue, error) {
+	t, err := m.table(len(v), depth)
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range slices.Sorted(maps.Keys(v)) {
+		field, err := m.value(v[name], depth-1)
+		if err != nil {
+			return nil, err
+		}
+		t.RawSetString(name, field)
+	}
+	return t, nil
+}
+
+// table returns a table for a number of entries. It counts their memory before they are set.
+func (m *meter) table(entries, depth int) (*lua.LTable, error) {
+	if m.charge(1+entries, tableBytes+entries*entryBytes); m.exceeded || depth == 0 {
+		return nil, ErrTooExpensive
+	}
+	return &lua.LTable{Metatable: lua.LNil}, nil
 }

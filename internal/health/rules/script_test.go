@@ -35,10 +35,14 @@ func TestScript_Statuses(t *testing.T) {
 		{source: returning("Missing", ""), want: "Down Missing Widget w is missing"},
 		{source: returning("Unknown", "it says nothing"), want: "Unknown Unknown Widget w has an unknown health: it says nothing"},
 		{source: `return {status = "Degraded", message = {}}`, want: "Unhealthy Degraded Widget w is degraded"},
-		{source: `return {status = "Degraded", message = string.rep("x", 60000)}`,
-			want: "Unhealthy Degraded Widget w is degraded: " + strings.Repeat("x", maxDetail) + "…"},
-		{source: returning("healthy", ""), failed: true,
-			want: `Unknown RuleFailed Widget w cannot be judged by the rule Widget.example.org: status is "healthy", which Argo CD does not have`},
+		{
+			source: `return {status = "Degraded", message = string.rep("x", 60000)}`,
+			want:   "Unhealthy Degraded Widget w is degraded: " + strings.Repeat("x", maxDetail) + "…",
+		},
+		{
+			source: returning("healthy", ""), failed: true,
+			want: `Unknown RuleFailed Widget w cannot be judged by the rule Widget.example.org: status is "healthy", which Argo CD does not have`,
+		},
 		{source: `return {}`, failed: true, want: "Unknown RuleFailed Widget w cannot be judged by the rule Widget.example.org: status is nil, not a string"},
 		{source: `return nil`, failed: true, want: "Unknown RuleFailed Widget w cannot be judged by the rule Widget.example.org: the script returned nil, not a table"},
 		{source: "\nreturn obj.status.phase.x", failed: true, want: "Unknown RuleFailed Widget w cannot be judged by the rule Widget.example.org: " +
@@ -121,7 +125,9 @@ func TestScript_Specificity(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, tt := range []struct{ group, kind, want string }{
-		{"a.example.org", "Widget", "Progressing"}, {"c.example.org", "Widget", "Degraded"}, {"c.example.org", "Gadget", "Missing"},
+		{"a.example.org", "Widget", "Progressing"},
+		{"c.example.org", "Widget", "Degraded"},
+		{"c.example.org", "Gadget", "Missing"},
 		{"b.example.org", "Widget", "Rule"},
 	} {
 		if a, _ := s.Judge(schema.GroupKind{Group: tt.group, Kind: tt.kind}, with(t, ""), now); a.Reason != tt.want {
@@ -138,15 +144,27 @@ func TestScript_Errors(t *testing.T) {
 		files  []File
 		want   []string
 	}{
-		{"a rule before a script", []File{rule, scriptAt("example.org_Widget.lua", degraded)},
-			[]string{"rules/example.org_Widget.lua:1:1: rule Widget.example.org: there is a rule for Widget.example.org already, at rules.yaml:2:3"}},
-		{"a script before a rule", []File{scriptAt("example.org_Widget.lua", degraded), rule},
-			[]string{"rules.yaml:2:3: rule Widget.example.org: there is a rule for Widget.example.org already, at rules/example.org_Widget.lua:1:1"}},
-		{"two scripts", []File{scriptAt("example.org/Widget/health.lua", degraded), scriptAt("resource.customizations.health.example.org_Widget", degraded)},
+		{
+			"a rule before a script",
+			[]File{rule, scriptAt("example.org_Widget.lua", degraded)},
+			[]string{"rules/example.org_Widget.lua:1:1: rule Widget.example.org: there is a rule for Widget.example.org already, at rules.yaml:2:3"},
+		},
+		{
+			"a script before a rule",
+			[]File{scriptAt("example.org_Widget.lua", degraded), rule},
+			[]string{"rules.yaml:2:3: rule Widget.example.org: there is a rule for Widget.example.org already, at rules/example.org_Widget.lua:1:1"},
+		},
+		{
+			"two scripts",
+			[]File{scriptAt("example.org/Widget/health.lua", degraded), scriptAt("resource.customizations.health.example.org_Widget", degraded)},
 			[]string{"rules/resource.customizations.health.example.org_Widget:1:1: rule Widget.example.org: " +
-				"there is a rule for Widget.example.org already, at rules/example.org/Widget/health.lua:1:1"}},
-		{"syntax", []File{scriptAt("example.org/Widget/health.lua", "local hs = {}\nhs.status = = 1"), scriptAt("example.org/Gadget/health.lua", "x")},
-			[]string{"rules/example.org/Widget/health.lua:2:1: rule Widget.example.org: ", "rules/example.org/Gadget/health.lua:1:1: rule Gadget.example.org: "}},
+				"there is a rule for Widget.example.org already, at rules/example.org/Widget/health.lua:1:1"},
+		},
+		{
+			"syntax",
+			[]File{scriptAt("example.org/Widget/health.lua", "local hs = {}\nhs.status = = 1"), scriptAt("example.org/Gadget/health.lua", "x")},
+			[]string{"rules/example.org/Widget/health.lua:2:1: rule Widget.example.org: ", "rules/example.org/Gadget/health.lua:1:1: rule Gadget.example.org: "},
+		},
 	} {
 		_, err := Parse(tt.files...)
 		for _, want := range tt.want {
