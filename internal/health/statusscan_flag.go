@@ -14,9 +14,9 @@ func (v *statusScan) readFlag(f statusField, on bool) {
 	message := quote(fmt.Sprintf("%s has %s %t", v.name(f.path), f.key, on), detailOf(f.in, ""))
 	switch means := polarity(f.key); means {
 	case good, done, step:
-		if on && (f.ofWhole() || len(f.path) == 1 && f.path[0] == "health") {
-			v.raisedFlag(f.words, means)
-		} else if !on {
+		if on {
+			v.raisedFlag(f, means)
+		} else {
 			v.loweredFlag(f, means, message)
 		}
 	case bad:
@@ -35,14 +35,14 @@ func (v *statusScan) readFlag(f statusField, on bool) {
 	}
 }
 
-// raisedFlag adds a flag of the whole that is true and means something good.
-func (v *statusScan) raisedFlag(words []string, means meaning) {
-	if means == step {
+// raisedFlag adds a flag that is true and means something good, if it is about the whole.
+func (v *statusScan) raisedFlag(f statusField, means meaning) {
+	if means == step || !f.ofWhole() && (len(f.path) > 1 || f.path[0] != "health") {
 		return
 	}
-	if len(words) == 1 && !optionalFlags.has(words[0]) {
+	if len(f.words) == 1 && !optionalFlags.has(f.words[0]) {
 		v.proves()
-	} else if v.isAboutWhole(words) {
+	} else if v.isAboutWhole(f.words) {
 		v.suggests()
 	}
 	v.ended = v.ended || means == done && v.finite

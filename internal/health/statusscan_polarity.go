@@ -53,12 +53,10 @@ func (v *statusScan) normalCondition(path []string, c typedCondition, means mean
 // metCondition adds a condition that is True as it is meant to be, unless its reason is bad, or it only says that
 // something runs that has to end.
 func (v *statusScan) metCondition(path []string, c typedCondition, words []string, means meaning) {
-	isRun := lastWord(words) == "running" && v.isAboutWhole(words) && v.finite && classify(c.reason) != done
-	isReconcile := c.name == "Running" && c.reason == "Running" && strings.Contains(strings.ToLower(c.message), "reconcil")
 	switch {
 	case reportsFailure(c.reason):
 		v.failedCondition(path, c)
-	case isRun || isReconcile:
+	case v.isUnderWay(c, words):
 		v.against(path, v.working(time.Time{}, c.reason, "Running", quote(v.name(path)+" is Running", c.message)))
 	case means == step:
 	case len(path) == 0 && len(words) == 1:
@@ -67,6 +65,14 @@ func (v *statusScan) metCondition(path []string, c typedCondition, words []strin
 	case len(path) <= 2 && v.isAboutWhole(splitWords(c.name[strings.LastIndexAny(c.name, "/.")+1:])): // ACK.ResourceSynced
 		v.suggests()
 	}
+}
+
+// isUnderWay reports whether a condition that is True says only that a run, or a reconciliation, is under way.
+func (v *statusScan) isUnderWay(c typedCondition, words []string) bool {
+	if lastWord(words) == "running" && v.isAboutWhole(words) && v.finite && classify(c.reason) != done {
+		return true
+	}
+	return c.name == "Running" && c.reason == "Running" && strings.Contains(strings.ToLower(c.message), "reconcil")
 }
 
 // isOptionalCondition reports whether a normal condition that is not True says little of the whole. It is a step, or the

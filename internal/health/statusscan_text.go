@@ -125,15 +125,8 @@ func (v *statusScan) readState(f statusField, value, detail string) {
 		v.goodState(f, value, means, message)
 	case busy:
 		v.against(f.path, v.working(time.Time{}, value, "Busy", message))
-	case rest: // it is idle only if somebody wants it so
-		switch {
-		case !v.namesSuspension(value):
-			v.badState(f, value, message)
-		case f.ofWhole() && (complains(detail) || v.isToRun()):
-			v.against(f.path, verdict(Unhealthy, camelReason(value, "Resting"), message))
-		case f.ofWhole() || namesPause(value):
-			v.against(f.path, verdict(Healthy, camelReason(value, "Resting"), message))
-		}
+	case rest:
+		v.restState(f, value, detail, message)
 	case unknownWord:
 		v.against(f.path, verdict(Unknown, camelReason(value, "Unknown"), message))
 	case bad:
@@ -144,6 +137,18 @@ func (v *statusScan) readState(f statusField, value, detail string) {
 			v.sentence = v.sentence || len(splitWords(value)) > 2
 		}
 	case neutral, step:
+	}
+}
+
+// restState adds a phase or a state that says that the object rests. It is idle only if somebody wants it so.
+func (v *statusScan) restState(f statusField, value, detail, message string) {
+	switch {
+	case !v.namesSuspension(value):
+		v.badState(f, value, message)
+	case f.ofWhole() && (complains(detail) || v.isToRun()):
+		v.against(f.path, verdict(Unhealthy, camelReason(value, "Resting"), message))
+	case f.ofWhole() || namesPause(value):
+		v.against(f.path, verdict(Healthy, camelReason(value, "Resting"), message))
 	}
 }
 

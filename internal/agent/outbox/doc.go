@@ -23,7 +23,7 @@
 //   - sync.go: initialSync holds a workload's operations and Events until the remote state is known ([Outbox.Seed]), so that
 //     no row is created twice, whatever the store has lost.
 //   - eviction.go, dropped.go: when the bound is exceeded, the oldest Normal Events of the instance with the most bytes are
-//     dropped, and then its oldest Warnings; instances that the control plane has not confirmed come first. An Event reports
+//     dropped, and then its oldest Warnings. Instances that the control plane has not confirmed come first. An Event reports
 //     how many were dropped.
 //   - persistence.go: receipts, dead letters, and the pending reports that would be lost with the process.
 //   - account.go, operations.go, deadletter.go: the progress of each workload.

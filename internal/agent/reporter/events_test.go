@@ -54,7 +54,7 @@ func TestReporter_LongEvents_AreReportedWhole(t *testing.T) {
 	w := newWorld(t, shared.reader, quick())
 	conf := w.create(configMap("conf"))
 	long := func(reason string) string {
-		return strings.Replace(event(reason, conf), "it happened", strings.Repeat(reason+" happened. ", 5_000), 1)
+		return strings.Replace(event(reason, conf), "it happened", strings.Repeat(reason+" happened. ", 200), 1)
 	}
 	w.create(long("Earlier"))
 	wl := w.track("wl", "v1 ConfigMap conf")
@@ -62,7 +62,7 @@ func TestReporter_LongEvents_AreReportedWhole(t *testing.T) {
 	w.create(long("Later"))
 	for _, reason := range []string{"Earlier", "Later"} {
 		w.expectEvent(reason, wl.Resources[0])
-		want := strings.TrimSpace(strings.Repeat(reason+" happened. ", 5_000))
+		want := strings.TrimSpace(strings.Repeat(reason+" happened. ", 200))
 		if got := w.sink.events(reason)[0].Message; got != want {
 			t.Errorf("the message of %s has %d bytes, want %d", reason, len(got), len(want))
 		}
