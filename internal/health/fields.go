@@ -181,6 +181,9 @@ var timeLayouts = []string{
 
 // ParseTime parses a time as Kubernetes writes it, or in a similar form: 2026-01-31T12:00:00+0000, or without a zone.
 func ParseTime(text string) (t time.Time, ok bool) {
+	if len(text) < len(time.DateTime) || text[0] < '0' || text[0] > '9' { // most texts are no time
+		return time.Time{}, false
+	}
 	for _, layout := range timeLayouts {
 		if t, err := time.Parse(layout, text); err == nil {
 			return t, true
@@ -219,7 +222,9 @@ func (f *fields) condition(name string) condition {
 			f.note("status", "conditions", name)
 		}
 		found = f.readCondition(name, c)
-		f.trace.read([]string{"status", "conditions[" + name + "]"}, found.status)
+		if f.trace != nil {
+			f.trace.read([]string{"status", "conditions[" + name + "]"}, found.status)
+		}
 	}
 	return found
 }

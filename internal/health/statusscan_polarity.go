@@ -12,7 +12,9 @@ import (
 // Source: API conventions, "Typical status properties": a type may be of either polarity.
 func (v *statusScan) readCondition(path []string, c typedCondition) {
 	means := polarity(c.name)
-	v.trace.reading(path, "conditions["+c.name+"]", c.status)
+	if v.trace != nil {
+		v.trace.reading(path, "conditions["+c.name+"]", c.status)
+	}
 	switch {
 	case c.stale:
 		v.stale = v.stale || len(path) == 0 && !slices.Contains([]meaning{unclassified, neutral, step}, means)

@@ -78,7 +78,10 @@ func newestTime(object map[string]any, until time.Time) time.Time {
 				read(key, item, depth)
 			}
 		case string:
-			if at, ok := health.ParseTime(value); ok && isPastTime(key) && at.After(newest) && !at.After(until) {
+			if !isPastTime(key) {
+				return
+			}
+			if at, ok := health.ParseTime(value); ok && at.After(newest) && !at.After(until) {
 				newest = at
 			}
 		}

@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"slices"
 	"strings"
 
 	"github.com/threeport/threeport-agent/internal/threeport"
@@ -246,8 +245,10 @@ func (c *treeChanges) split() (first, others treeChanges) {
 
 // growth is how many bytes the changes add to the stored ones.
 func (c *treeChanges) growth() (bytes int64) {
-	for _, n := range slices.Concat(c.written, c.gone) {
-		bytes += n.growth
+	for _, nodes := range [][]treeNode{c.written, c.gone} {
+		for _, n := range nodes {
+			bytes += n.growth
+		}
 	}
 	return bytes
 }
