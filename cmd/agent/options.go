@@ -118,6 +118,7 @@ func (o *options) validate(args []string) error {
 	}
 	o.api.CertFile = filepath.Join(o.certDir, "tls.crt")
 	o.api.KeyFile = filepath.Join(o.certDir, "tls.key")
+	o.outbox.MaxSyncs = max(1, o.notify.Concurrency*3/4)
 	switch o.sink {
 	case sinkAPI:
 		if o.api.Server == "" {

@@ -296,6 +296,7 @@ type counts struct {
 	failed              int // those of them whose last try failed
 	inFlight            int // items taken and not settled
 	quarantinedInFlight int // those of them in quarantine
+	syncsInFlight       int // those of them that are initial syncs
 	dead                int // entries with a dead letter
 }
 

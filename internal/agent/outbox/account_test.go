@@ -13,10 +13,10 @@ func TestOutbox_Progress_CountsPerWorkload(t *testing.T) {
 	for i := range 4 {
 		o.Offer(at(fmt.Sprint(i), "1"))
 	}
-	o.Offer(report{"x", "x", "1", other})
 	o.Ack(take(t, o), Receipt{})
 	o.Reject(take(t, o), errors.New("bad"))
 	o.Retry(take(t, o), time.Hour, errSend)
+	o.Offer(report{"x", "x", "1", other})
 	got := o.Progress(shop)
 	if got.Pending != 2 || got.Accepted != 1 || got.Rejected != 1 || got.LastError != errSend.Error() {
 		t.Errorf("got %+v", got)

@@ -17,6 +17,8 @@ type Config struct {
 	Protocol Protocol
 	// InitialSync makes an [InitialSync] the first item of each workload, for which its operations and Events wait.
 	InitialSync bool
+	// MaxSyncs is how many initial syncs are made at a time, so that they do not occupy all senders; 0 for any number.
+	MaxSyncs int
 	// MaxBytes bounds the estimated size of the reports in memory and in the store; 0 for no bound. Only Events are
 	// evicted.
 	MaxBytes int64

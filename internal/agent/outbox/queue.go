@@ -1,15 +1,19 @@
 package outbox
 
 import (
+	"cmp"
 	"container/heap"
+	"slices"
 	"time"
 
 	"github.com/threeport/threeport-agent/internal/agent/observe"
+	"github.com/threeport/threeport-agent/internal/agent/target"
 )
 
 // The classes of groups that have something to send. They take turns.
 const (
 	classState       = iota // operations, statuses and trees
+	classSync               // initial syncs
 	classFresh              // Events
 	classBacklog            // Events that waited for the end of an outage, or for this process to start
 	classQuarantined        // reports that fail while others succeed
@@ -18,9 +22,12 @@ const (
 
 func classOf(e *entry) int {
 	_, isEvent := e.report.(observe.Event)
+	_, isSync := e.report.(InitialSync)
 	switch {
 	case e.retry.quarantined():
 		return classQuarantined
+	case isSync:
+		return classSync
 	case !isEvent:
 		return classState
 	case e.backlog:
@@ -31,8 +38,16 @@ func classOf(e *entry) int {
 
 // queues are the groups that have something to send and nothing out, by class.
 type queues struct {
-	heaps [classes]groupHeap
-	turn  int // the class that was served last
+	classes [classes]classQueue
+	turn    int // the class that was served last
+}
+
+// classQueue has the groups of a class. In ready are those that are due; their instances take turns, so that thousands of reports of one
+// do not delay those of others. In waiting are those that are due later.
+type classQueue struct {
+	ready, waiting groupHeap
+	served         uint64                     // the turn of the group that was next last
+	lastTurn       map[target.Instance]uint64 // of each instance with a group in ready
 }
 
 // add queues a group. It is due when its first entry may be tried again.
@@ -41,33 +56,87 @@ func (q *queues) add(g *group, now time.Time) {
 	if retryAt := g.first().retry.retryAt; retryAt.After(now) {
 		due = retryAt
 	}
-	q.heaps[classOf(g.first())].add(g, due)
+	q.classes[classOf(g.first())].add(g, due, now)
+}
+
+func (q *classQueue) add(g *group, due, now time.Time) {
+	if due.After(now) {
+		q.waiting.add(g, due, 0)
+		return
+	}
+	q.wakeDue(now)
+	q.addReady(g, due)
+}
+
+// wakeDue moves the groups that are due to ready.
+func (q *classQueue) wakeDue(now time.Time) {
+	for q.waiting.Len() > 0 && !q.waiting.groups[0].place.due.After(now) {
+		g := q.waiting.groups[0]
+		due := g.place.due
+		g.dequeue()
+		q.addReady(g, due)
+	}
+}
+
+// addReady gives a group the next turn of its instance.
+func (q *classQueue) addReady(g *group, due time.Time) {
+	if q.ready.Len() == 0 {
+		q.lastTurn = map[target.Instance]uint64{}
+	}
+	instance := g.first().report.Instance()
+	turn := max(q.served, q.lastTurn[instance]) + 1
+	q.lastTurn[instance] = turn
+	q.ready.add(g, due, turn)
+}
+
+// next returns the group that is next, or else the earliest time at which one is due, zero if there is none.
+func (q *classQueue) next(now time.Time) (*group, time.Time) {
+	q.wakeDue(now)
+	switch {
+	case q.ready.Len() > 0:
+		q.served = q.ready.groups[0].place.turn
+		return q.ready.groups[0], time.Time{}
+	case q.waiting.Len() > 0:
+		return nil, q.waiting.groups[0].place.due
+	}
+	return nil, time.Time{}
+}
+
+// groups visits all groups of a class.
+func (q *classQueue) groups(yield func(*group) bool) {
+	for _, heap := range []*groupHeap{&q.ready, &q.waiting} {
+		for _, g := range heap.groups {
+			if !yield(g) {
+				return
+			}
+		}
+	}
 }
 
 func (q *queues) isEmpty() bool {
-	for class := range q.heaps {
-		if q.heaps[class].Len() > 0 {
+	for class := range q.classes {
+		for range q.classes[class].groups {
 			return false
 		}
 	}
 	return true
 }
 
-// next returns the group that is next, or else the earliest time at which one is due, zero if none is queued.
-func (q *queues) next(now time.Time, withQuarantined bool) (*group, time.Time) {
+// next returns the group that is next, or else the earliest time at which one is due, zero if none is queued. It leaves out the classes
+// that are full: as many of their reports as may be are being sent.
+func (q *queues) next(now time.Time, full [classes]bool) (*group, time.Time) {
 	var earliest time.Time
 	for i := range classes {
 		class := (q.turn + 1 + i) % classes
-		h := &q.heaps[class]
-		if h.Len() == 0 || class == classQuarantined && !withQuarantined {
+		if full[class] {
 			continue
 		}
-		due := h.groups[0].place.due
-		if !due.After(now) {
+		g, due := q.classes[class].next(now)
+		if g != nil {
 			q.turn = class
-			return h.groups[0], time.Time{}
+			return g, time.Time{}
 		}
-		if earliest.IsZero() || due.Before(earliest) {
+		if earliest.IsZero() || !due.IsZero() && due.Before(earliest) {
 			earliest = due
 		}
 	}
@@ -79,8 +148,8 @@ func (q *queues) next(now time.Time, withQuarantined bool) (*group, time.Time) {
 func (q *queues) nextProbe(now time.Time) (*group, time.Time) {
 	var best *group
 	var earliest time.Time
-	for class := range q.heaps {
-		for _, g := range q.heaps[class].groups {
+	for class := range q.classes {
+		for g := range q.classes[class].groups {
 			switch due := g.place.due; {
 			case due.After(now):
 				if earliest.IsZero() || due.Before(earliest) {
@@ -100,7 +169,7 @@ func (g *group) attempts() int { return g.first().retry.attempts }
 // returns the groups that have to be queued again. The others keep their turn: thousands may wait through many outages.
 func (q *queues) endOutage(now time.Time) (again []*group) {
 	for class := range classQuarantined {
-		for _, g := range q.heaps[class].groups {
+		for g := range q.classes[class].groups {
 			if class == classFresh || g.place.due.After(now) {
 				again = append(again, g)
 			}
@@ -116,8 +185,8 @@ func (q *queues) endOutage(now time.Time) (again []*group) {
 
 // takeAll removes and returns all groups, to be queued again without a wait.
 func (q *queues) takeAll() (all []*group) {
-	for class := range q.heaps {
-		all = append(all, q.heaps[class].groups...)
+	for class := range q.classes {
+		all = slices.AppendSeq(all, q.classes[class].groups)
 	}
 	for _, g := range all {
 		g.first().retry.retryAt = time.Time{}
@@ -126,24 +195,25 @@ func (q *queues) takeAll() (all []*group) {
 	return all
 }
 
-// groupHeap is a heap of groups by the time at which they are due, first come first served.
+// groupHeap is a heap of groups by their turn, then by the time at which they are due, first come first served.
 type groupHeap struct {
 	groups []*group
-	turns  uint64
+	added  uint64
 }
 
 // heapPlace is the place of a group in a heap.
 type heapPlace struct {
 	in    *groupHeap // nil if the group is in none
 	index int
+	turn  uint64 // 0 if it waits
 	due   time.Time
-	turn  uint64
+	order uint64 // in which the groups were added
 }
 
-// add adds a group that is due at a time.
-func (h *groupHeap) add(g *group, due time.Time) {
-	h.turns++
-	g.place = heapPlace{in: h, due: due, turn: h.turns}
+// add adds a group with its turn, and the time at which it is due.
+func (h *groupHeap) add(g *group, due time.Time, turn uint64) {
+	h.added++
+	g.place = heapPlace{in: h, turn: turn, due: due, order: h.added}
 	heap.Push(h, g)
 }
 
@@ -163,10 +233,7 @@ func (h *groupHeap) Len() int { return len(h.groups) }
 
 func (h *groupHeap) Less(i, j int) bool {
 	x, y := h.groups[i].place, h.groups[j].place
-	if x.due.Equal(y.due) {
-		return x.turn < y.turn
-	}
-	return x.due.Before(y.due)
+	return cmp.Or(cmp.Compare(x.turn, y.turn), x.due.Compare(y.due), cmp.Compare(x.order, y.order)) < 0
 }
 
 func (h *groupHeap) Swap(i, j int) {

@@ -1,10 +1,13 @@
 package outbox
 
 import (
+	"fmt"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/threeport/threeport-agent/internal/agent/observe"
+	"github.com/threeport/threeport-agent/internal/agent/target"
 )
 
 // groupWith returns a group with one entry.
@@ -24,33 +27,92 @@ func TestQueues_ClassesTakeTurns(t *testing.T) {
 	for _, g := range []*group{quarantined, state, fresh} {
 		q.add(g, now)
 	}
-	if g, _ := q.next(now, false); g != fresh {
+	if g, _ := q.next(now, [classes]bool{classQuarantined: true}); g != fresh {
 		t.Errorf("first is %v, want the fresh Event", g.name)
 	}
-	if g, _ := q.next(now, false); g != state {
+	if g, _ := q.next(now, [classes]bool{classQuarantined: true}); g != state {
 		t.Errorf("second is %v, want the state, without the quarantine", g.name)
 	}
-	q.next(now, true)
-	if g, _ := q.next(now, true); g != quarantined {
+	q.next(now, [classes]bool{})
+	if g, _ := q.next(now, [classes]bool{}); g != quarantined {
 		t.Errorf("fourth is %v, want the quarantined report", g.name)
 	}
+}
+
+// Instances take turns: the many reports of one do not delay those of others, also if they were offered later.
+func TestOutbox_Next_InstancesTakeTurns(t *testing.T) {
+	o := New(Config{}, nil)
+	third := target.Instance{Type: target.WorkloadInstance, ID: 3}
+	for i := range 1000 {
+		o.Offer(at(fmt.Sprint("a", i), "1"))
+	}
+	expectTake(t, o, "a0@1")
+	o.Offer(report{"b0", "b0", "1", other})
+	o.Offer(report{"b1", "b1", "1", other})
+	for _, want := range []string{"a1@1", "b0@1"} {
+		expectTake(t, o, want)
+	}
+	o.Offer(report{"c0", "c0", "1", third})
+	for _, want := range []string{"a2@1", "b1@1", "c0@1", "a3@1", "a4@1"} {
+		expectTake(t, o, want)
+	}
+}
+
+// A report that waited for a retry takes its turn among the instances, and is served before those of its instance that became ready later.
+func TestOutbox_Next_RetriesTakeTurns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := New(Config{}, nil)
+		o.Offer(at("late", "1"))
+		o.Retry(take(t, o), time.Second, errSend)
+		for i := range 1000 {
+			o.Offer(report{fmt.Sprint("b", i), fmt.Sprint("b", i), "1", other})
+		}
+		expectTake(t, o, "b0@1")
+		time.Sleep(2 * time.Second)
+		o.Offer(at("new", "1"))
+		for _, want := range []string{"b1@1", "late@1", "b2@1", "new@1"} {
+			expectTake(t, o, want)
+		}
+	})
+}
+
+// Initial syncs leave senders to the reports of other instances.
+func TestOutbox_Next_SyncsAreLimited(t *testing.T) {
+	o := New(Config{InitialSync: true, MaxSyncs: 2}, nil)
+	var syncs []Item
+	for id := range int64(5) {
+		o.Declare(target.Instance{Type: target.WorkloadInstance, ID: 10 + id})
+	}
+	for range 2 {
+		syncs = append(syncs, take(t, o))
+	}
+	expectNothing(t, o)
+	o.Offer(observe.Status{Workload: other, Status: "Healthy"})
+	if item := take(t, o); item.Report.Instance() != other {
+		t.Errorf("took %s, want a report beside the initial syncs", item.Report)
+	}
+	o.Defer(syncs[0], 0)
+	if item := take(t, o); item.Report == syncs[1].Report {
+		t.Errorf("took %s again", item.Report)
+	}
+	expectNothing(t, o)
 }
 
 func TestQueues_Next_ReturnsWhenTheFirstIsDue(t *testing.T) {
 	now := time.Now()
 	var q queues
-	if g, due := q.next(now, true); g != nil || !due.IsZero() || !q.isEmpty() {
+	if g, due := q.next(now, [classes]bool{}); g != nil || !due.IsZero() || !q.isEmpty() {
 		t.Errorf("empty queues: got %v, due %s", g, due)
 	}
 	late, later := groupWith(at("a", "1"), retryState{retryAt: now.Add(2)}), groupWith(event("b", "1"), retryState{retryAt: now.Add(3)})
 	q.add(later, now)
 	q.add(late, now)
-	if g, due := q.next(now, true); g != nil || !due.Equal(now.Add(2)) {
+	if g, due := q.next(now, [classes]bool{}); g != nil || !due.Equal(now.Add(2)) {
 		t.Errorf("got %v, due %s; want none, due %s", g, due, now.Add(2))
 	}
 	late.dequeue()
 	late.dequeue()
-	if g, _ := q.next(now.Add(3), true); g != later {
+	if g, _ := q.next(now.Add(3), [classes]bool{}); g != later {
 		t.Errorf("got %v, want the remaining group", g)
 	}
 }

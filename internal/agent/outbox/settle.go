@@ -255,6 +255,9 @@ func (o *Outbox) takeBack(item Item) *entry {
 	if e.retry.quarantined() {
 		o.counts.quarantinedInFlight--
 	}
+	if _, isSync := item.Report.(InitialSync); isSync {
+		o.counts.syncsInFlight--
+	}
 	o.broadcast() // takers may wait for the next probe, the next quarantined report, or the end
 	return e
 }

@@ -92,13 +92,20 @@ func (o *Outbox) takeBatch(limit int) (items []Item, due time.Time, wake <-chan 
 func (o *Outbox) pick(now time.Time) (*group, time.Time) {
 	switch {
 	case !o.breaker.open:
-		return o.queues.next(now, o.counts.quarantinedInFlight == 0)
+		return o.queues.next(now, o.fullClasses())
 	case o.counts.inFlight > 0:
 		return nil, time.Time{}
 	case o.breaker.until.After(now):
 		return nil, o.breaker.until
 	}
 	return o.queues.nextProbe(now)
+}
+
+// fullClasses returns the classes of which as many reports are being sent as may be.
+func (o *Outbox) fullClasses() (full [classes]bool) {
+	full[classQuarantined] = o.counts.quarantinedInFlight > 0
+	full[classSync] = o.config.MaxSyncs > 0 && o.counts.syncsInFlight >= o.config.MaxSyncs
+	return full
 }
 
 // takeFrom takes the first report of a queued group.
@@ -111,6 +118,9 @@ func (o *Outbox) takeFrom(g *group) Item {
 	o.counts.inFlight++
 	if e.retry.quarantined() {
 		o.counts.quarantinedInFlight++
+	}
+	if _, isSync := e.report.(InitialSync); isSync {
+		o.counts.syncsInFlight++
 	}
 	return Item{
 		Report: e.report, Receipt: e.receipt, Attempt: e.retry.attempts, Since: e.since, Probe: o.breaker.open,
