@@ -73,6 +73,10 @@ const (
 	resyncInterval = 30 * time.Second
 	// changeDelay coalesces changes of a workload into one reconcile.
 	changeDelay = 200 * time.Millisecond
+	// besideDelay coalesces changes of the workloads beside a workload. A thousand may list the same object.
+	besideDelay = 5 * time.Second
+	// pollSpacing is the least time between two reconciles that only read the progress of delivery, of whatever workload.
+	pollSpacing = 20 * time.Millisecond
 )
 
 // Reconciler reconciles ThreeportWorkloads.
@@ -160,16 +164,19 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		For(&v1alpha1.ThreeportWorkload{}, builder.WithPredicates(predicate.Or(
 			predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}))).
 		WatchesRawSource(changes).
-		WithOptions(controller.Options{MaxConcurrentReconciles: 4}).
+		// A priority queue would serve the workloads of the first list after all changes of others.
+		WithOptions(controller.Options{MaxConcurrentReconciles: 4, UsePriorityQueue: new(false)}).
 		Complete(r)
 }
 
 // Changed schedules an update of a workload's status. It does not block.
-func (r *Reconciler) Changed(workload string) {
+func (r *Reconciler) Changed(workload string) { r.reconcileAfter(workload, changeDelay) }
+
+func (r *Reconciler) reconcileAfter(workload string, delay time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.queue != nil {
-		r.queue.AddAfter(reconcile.Request{NamespacedName: types.NamespacedName{Name: workload}}, changeDelay)
+		r.queue.AddAfter(reconcile.Request{NamespacedName: types.NamespacedName{Name: workload}}, delay)
 	}
 }
 
@@ -308,7 +315,7 @@ func (r *Reconciler) endUndeclared(ctx context.Context) error {
 // wake schedules updates of other workloads, because their statuses name the one that changed.
 func (r *Reconciler) wake(others []string) {
 	for _, name := range others {
-		r.Changed(name)
+		r.reconcileAfter(name, besideDelay)
 	}
 }
 

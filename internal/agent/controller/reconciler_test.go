@@ -3,6 +3,7 @@ package controller
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"testing"
 	"time"
@@ -103,14 +104,12 @@ func TestReconcile_TwoWorkloadsOfInstance_ForgetsInstanceWithLast(t *testing.T) 
 
 func TestReconcile_TwoWorkloadsOfInstance_StatusesNameEachOther(t *testing.T) {
 	w := newWorld(t)
-	w.reconciler.queue = workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
-	t.Cleanup(w.reconciler.queue.ShutDown)
+	queue := &recordedQueue{}
+	w.reconciler.queue = queue
 	queued := func(want *v1alpha1.ThreeportWorkload) {
 		t.Helper()
-		got, _ := w.reconciler.queue.Get()
-		w.reconciler.queue.Done(got)
-		if got.Name != want.Name {
-			t.Fatalf("%s is queued, want %s", got.Name, want.Name)
+		if got := queue.take(); !maps.Equal(got, map[string]time.Duration{want.Name: besideDelay}) {
+			t.Fatalf("queued are %v, want %s after %s", got, want.Name, besideDelay)
 		}
 	}
 	expect := func(wl *v1alpha1.ThreeportWorkload, want string) {
@@ -155,6 +154,40 @@ func TestReconcile_TwoWorkloadsOfInstance_StatusesNameEachOther(t *testing.T) {
 	w.reconcile(two.Name)
 	queued(one)
 	expect(one, "")
+}
+
+// recordedQueue records which workloads are to be reconciled, and after which delay.
+type recordedQueue struct {
+	workqueue.TypedRateLimitingInterface[reconcile.Request]
+	delays map[string]time.Duration
+}
+
+func (q *recordedQueue) AddAfter(r reconcile.Request, delay time.Duration) {
+	if q.delays == nil {
+		q.delays = map[string]time.Duration{}
+	}
+	q.delays[r.Name] = delay
+}
+
+// take returns the delays since the last call.
+func (q *recordedQueue) take() map[string]time.Duration {
+	taken := q.delays
+	q.delays = nil
+	return taken
+}
+
+// Thousands of workloads whose reports are always pending do not occupy the workers.
+func TestPollInterval_GrowsWithTheWorkloads(t *testing.T) {
+	w := newWorld(t)
+	for n, want := range map[int]time.Duration{1: statusInterval, 250: statusInterval, 1000: 20 * time.Second, 10_000: resyncInterval} {
+		w.reconciler.workloads = map[string]*workloadState{}
+		for i := range n {
+			w.reconciler.workload(fmt.Sprint(i))
+		}
+		if got := w.reconciler.pollInterval(); got != want {
+			t.Errorf("with %d workloads the interval is %s, want %s", n, got, want)
+		}
+	}
 }
 
 // At the first reconcile the outbox learns which instances of an earlier process are still declared.

@@ -28,7 +28,7 @@ func (r *Reconciler) reconcileStatus(ctx context.Context, wl *v1alpha1.Threeport
 	status := r.status(wl, progress, v)
 	next := resyncInterval
 	if progress.Pending > 0 {
-		next = statusInterval
+		next = r.pollInterval()
 	}
 	u := urgencyOf(status, wl.Status)
 	if u == unchanged {
@@ -49,6 +49,14 @@ func (r *Reconciler) reconcileStatus(ctx context.Context, wl *v1alpha1.Threeport
 	}
 	r.recordTransition(wl)
 	return ctrl.Result{RequeueAfter: next}, nil
+}
+
+// pollInterval is the time between two reconciles of a workload with pending reports. Reports to an instance that the control plane does
+// not know are always pending.
+func (r *Reconciler) pollInterval() time.Duration {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return min(max(statusInterval, time.Duration(len(r.workloads))*pollSpacing), resyncInterval)
 }
 
 // writeDelay returns how long the write of a status has to wait.
