@@ -1,10 +1,13 @@
 package reporter
 
 import (
+	"cmp"
 	"context"
 	"slices"
+	"sync"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/threeport/threeport-agent/internal/agent/observe"
@@ -40,7 +43,10 @@ func (r *Reporter) DesiredState(ctx context.Context, instance target.Instance) (
 		}
 	}
 	related := r.targets.ObjectsOf(instance)
-	out.Events = append(r.events.desired(instance, related), r.objects.desiredTerminations(instance, related)...)
+	out.Events = append(r.events.desired(ctx, instance, related), r.objects.desiredTerminations(ctx, instance, related)...)
+	if ctx.Err() != nil {
+		return observe.DesiredState{}, false, context.Cause(ctx)
+	}
 	out.Events = append(out.Events, r.transitions.after(r.config.now().Add(-syntheticRetention), instance)...)
 	out.Status, _ = r.assessor.Status(instance)
 	return out, true, nil
@@ -88,40 +94,51 @@ func (r *Reporter) listings(instance target.Instance, id target.Identity) []targ
 }
 
 // desired returns the reports of the cached Events of an instance: those about the related objects, and those about
-// objects that the registry does not know.
-func (r *eventReporter) desired(instance target.Instance, related []target.Identity) []observe.Event {
-	names := r.notes.aboutUnknownObjects(instance)
-	for _, id := range related {
-		names = append(names, r.informers.EventsAbout(id)...)
-	}
+// objects that the registry does not know. It returns a part if the context ends.
+func (r *eventReporter) desired(ctx context.Context, instance target.Instance, related []target.Identity) []observe.Event {
 	var out []observe.Event
-	done := make(map[types.NamespacedName]struct{}, len(names))
-	for _, name := range names {
-		if _, again := done[name]; again {
-			continue
+	done := map[types.NamespacedName]struct{}{}
+	add := func(name types.NamespacedName, attributionsOf func(*corev1.Event) []target.Attribution) {
+		if _, again := done[name]; again || ctx.Err() != nil {
+			return
 		}
 		done[name] = struct{}{}
 		ev, ok := r.informers.Event(name)
 		if !ok || ev.Shortened { // a comparison does not read an Event whole: that is a request for each
-			continue
+			return
 		}
-		out = append(out, of(instance, r.reports(name, ev.Event, ev.Initial))...)
+		if report, ok := reportTo(instance, r.sink, attributionsOf(ev.Event), r.newReport(ev.Event, ev.Initial)); ok {
+			out = append(out, report)
+		}
+	}
+	for _, name := range r.notes.aboutUnknownObjects(instance) {
+		add(name, func(ev *corev1.Event) []target.Attribution { return r.attributions(name, ev) })
+	}
+	// The Events of a name include those of its objects, so the identities without a UID come last.
+	slices.SortFunc(related, func(a, b target.Identity) int { return cmp.Compare(b.UID, a.UID) })
+	for _, id := range related {
+		// Thousands of Events may be about an object of a thousand instances.
+		ofObject := sync.OnceValue(func() []target.Attribution { return firstOfEachInstance(r.targets.Attributions(id)) })
+		for _, name := range r.informers.EventsAbout(id) {
+			add(name, func(ev *corev1.Event) []target.Attribution {
+				if observe.IsAbout(ev, id) {
+					return ofObject()
+				}
+				return r.attributions(name, ev)
+			})
+		}
 	}
 	return out
 }
 
-// of returns the reports to an instance.
-func of(instance target.Instance, reports []observe.Event) []observe.Event {
-	return slices.DeleteFunc(reports, func(ev observe.Event) bool { return ev.Workload != instance })
-}
-
-// desiredTerminations returns the reports of the latest termination of each container of an instance's pods.
-func (r *objectReporter) desiredTerminations(instance target.Instance, related []target.Identity) []observe.Event {
+// desiredTerminations returns the reports of the latest termination of each container of an instance's pods. It returns a part if
+// the context ends.
+func (r *objectReporter) desiredTerminations(ctx context.Context, instance target.Instance, related []target.Identity) []observe.Event {
 	var out []observe.Event
 	since := r.now().Add(-syntheticRetention)
 	for _, id := range related {
 		pod, ok := r.pod(id)
-		if !ok {
+		if !ok || ctx.Err() != nil {
 			continue
 		}
 		latest := map[string]observe.ContainerTermination{}
@@ -133,9 +150,11 @@ func (r *objectReporter) desiredTerminations(instance target.Instance, related [
 		if len(latest) == 0 {
 			continue
 		}
-		attributions := r.targets.Attributions(id)
+		attributions := firstOfEachInstance(r.targets.Attributions(id))
 		for _, termination := range latest {
-			out = append(out, of(instance, r.termination(id, termination, attributions))...)
+			if report, ok := reportTo(instance, r.sink, attributions, newTermination(id, termination)); ok {
+				out = append(out, report)
+			}
 		}
 	}
 	return out

@@ -11,9 +11,11 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 
 	"github.com/threeport/threeport-agent/internal/agent/informers"
+	"github.com/threeport/threeport-agent/internal/agent/observe"
 	"github.com/threeport/threeport-agent/internal/agent/target"
 )
 
@@ -88,14 +90,52 @@ func BenchmarkReporter_DesiredState(b *testing.B) {
 	api.add("/apis/apps/v1", "apps/v1", "DaemonSet", "daemonsets", "DaemonSetList", daemonSets)
 	api.add("/apis/apps/v1", "apps/v1", "ReplicaSet", "replicasets", "ReplicaSetList", nil)
 	api.add("/apis/batch/v1", "batch/v1", "Job", "jobs", "JobList", nil)
-	r := runOn(b, api, targets)
+	measureDesired(b, runOn(b, api, targets), instances, pods*events)
+}
+
+// BenchmarkReporter_DesiredState_SharedObject computes the desired states of 300 workloads that list the same object, which has 3,000
+// Events.
+func BenchmarkReporter_DesiredState_SharedObject(b *testing.B) {
+	const workloads, events = 300, 3000
+	api, targets := staticAPI{}, target.NewRegistry()
+	var instances []target.Instance
+	ref := target.Ref{Group: "apps", Kind: "DaemonSet", Namespace: "ns", Name: "web"}
+	for n := range int64(workloads) {
+		instance := target.Instance{Type: target.WorkloadInstance, ID: n + 1}
+		targets.Track(target.Workload{
+			Name: fmt.Sprint(n), Instance: instance, Resources: []target.Resource{{Ref: ref, Version: "v1", ID: n + 1}},
+		})
+		if instances = append(instances, instance); len(instances) > maxInstances { // the Events are not reported to the others
+			instances = instances[:maxInstances]
+		}
+	}
+	var eventItems []object
+	for e := range events {
+		eventItems = append(eventItems, object{
+			"metadata":       metadata(fmt.Sprintf("web.%d", e)),
+			"involvedObject": object{"apiVersion": "apps/v1", "kind": "DaemonSet", "namespace": "ns", "name": "web", "uid": "uid-web"},
+		})
+	}
+	api.add("/api/v1", "v1", "Pod", "pods", "PodList", nil)
+	api.add("/api/v1", "v1", "Event", "events", "EventList", eventItems)
+	api.add("/apis/apps/v1", "apps/v1", "DaemonSet", "daemonsets", "DaemonSetList", []object{{
+		"apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": metadata("web"),
+	}})
+	api.add("/apis/apps/v1", "apps/v1", "ReplicaSet", "replicasets", "ReplicaSetList", nil)
+	api.add("/apis/batch/v1", "batch/v1", "Job", "jobs", "JobList", nil)
+	measureDesired(b, runOn(b, api, targets), instances, events)
+}
+
+// measureDesired measures the desired states of instances that have one object and a number of Events each.
+func measureDesired(b *testing.B, r *Reporter, instances []target.Instance, events int) {
+	b.Helper()
 	desired := func() bool {
 		for _, instance := range instances {
 			state, ok, err := r.DesiredState(b.Context(), instance)
 			if err != nil {
 				b.Fatal(err)
 			}
-			if !ok || len(state.Events) != pods*events || len(state.Operations) != 1 {
+			if !ok || len(state.Events) != events || len(state.Operations) != 1 {
 				return false
 			}
 		}
@@ -113,6 +153,18 @@ func BenchmarkReporter_DesiredState(b *testing.B) {
 	}
 }
 
+// noSink is a Sink that takes reports and knows none.
+type noSink struct{}
+
+func (noSink) Reoffer() <-chan struct{}                         { return nil }
+func (noSink) Offer(observe.Report)                             {}
+func (noSink) Cancel(observe.Key)                               {}
+func (noSink) ForgetExcept(observe.Subject, ...observe.Key)     {}
+func (noSink) DropRejected(observe.Subject, ...target.Instance) {}
+func (noSink) Knows(observe.Key) bool                           { return false }
+func (noSink) Events() []types.UID                              { return nil }
+func (noSink) ForgetRestoredEvents()                            {}
+
 // runOn runs a reporter on an API server until the benchmark ends.
 func runOn(b *testing.B, api http.Handler, targets *target.Registry) *Reporter {
 	b.Helper()
@@ -121,7 +173,7 @@ func runOn(b *testing.B, api http.Handler, targets *target.Registry) *Reporter {
 	if err != nil {
 		b.Fatal(err)
 	}
-	r := New(DefaultConfig(), clients, targets, &recorder{}, nil, NewMetrics(prometheus.NewRegistry()), logr.Discard(), func(string) {})
+	r := New(DefaultConfig(), clients, targets, noSink{}, nil, NewMetrics(prometheus.NewRegistry()), logr.Discard(), func(string) {})
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan struct{})
 	go func() {

@@ -1,6 +1,8 @@
 package reporter
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -142,6 +144,11 @@ func TestReporter_DesiredState_EqualsOfferedReports(t *testing.T) {
 	}
 	expect(web.Instance, want)
 	expect(first.Instance, fmt.Sprintf("[shared/%d] absent [] events [OfShared] Healthy", first.Resources[0].ID))
+	ended, end := context.WithCancel(w.ctx)
+	end()
+	if _, ok, err := w.reporter.DesiredState(ended, web.Instance); ok || !errors.Is(err, context.Canceled) {
+		t.Errorf("after the end of the context the desired state is %v, %v, want the cause of the end", ok, err)
+	}
 
 	// The Event of the shared object belongs to both workloads, also when the first one is gone. Deleted Pods keep their Events.
 	w.targets.Forget(first.Name)

@@ -72,41 +72,70 @@ func (r *eventReporter) reconcileLong(ctx context.Context, name types.Namespaced
 
 // reports returns the reports of an Event, one for each instance. initial is true for an Event in an informer's first list.
 func (r *eventReporter) reports(name types.NamespacedName, ev *corev1.Event, initial bool) []observe.Event {
+	newReport := r.newReport(ev, initial)
+	return eachInstance(r.sink, r.attributions(name, ev), newReport)
+}
+
+// newReport returns a function that makes the report of an Event to an instance.
+func (r *eventReporter) newReport(ev *corev1.Event, initial bool) func(target.Attribution) observe.Event {
 	if initial {
 		r.notes.setPreexisting(ev.UID)
 	}
 	preexisting := r.notes.isPreexisting(ev.UID)
-	return eachInstance(r.sink, r.attributions(name, ev), func(attribution target.Attribution) observe.Event {
+	return func(attribution target.Attribution) observe.Event {
 		report := observe.NewEvent(ev, attribution)
 		report.MayHaveRow = preexisting
 		return report
-	})
+	}
 }
 
-// maxInstances bounds the instances that an Event about a shared object is reported to.
+// maxInstances bounds the instances that an Event about a shared object is reported to: anybody may declare any number of them.
 const maxInstances = 32
 
-// eachInstance returns the reports of one Event, one for each instance of the attributions. The first one has the row with the
-// Event's UID, and the others have rows of their own. An instance keeps the row that it has, also if it becomes the first one. Of more
-// than maxInstances, the first ones have reports: anybody may declare any number of instances.
-func eachInstance(
-	ledger Ledger, attributions []target.Attribution, report func(target.Attribution) observe.Event,
-) []observe.Event {
-	var out []observe.Event
+// firstOfEachInstance returns the first attribution of each of the first maxInstances instances.
+func firstOfEachInstance(attributions []target.Attribution) []target.Attribution {
+	var out []target.Attribution
 	for _, attribution := range attributions {
 		if len(out) == maxInstances {
 			break
 		}
-		if slices.ContainsFunc(out, func(ev observe.Event) bool { return ev.Workload == attribution.Instance }) {
-			continue
+		if !slices.ContainsFunc(out, func(a target.Attribution) bool { return a.Instance == attribution.Instance }) {
+			out = append(out, attribution)
 		}
-		ev := report(attribution)
-		if own := ev.WithOwnRow(); len(out) > 0 || ledger.Knows(own.Key()) {
-			ev = own
-		}
-		out = append(out, ev)
 	}
 	return out
+}
+
+// eachInstance returns the reports of one Event, one for each instance of the attributions, up to maxInstances. The first one has the
+// row with the Event's UID, and the others have rows of their own. An instance keeps the row that it has, also if it becomes the first
+// one.
+func eachInstance(ledger Ledger, attributions []target.Attribution, report func(target.Attribution) observe.Event) []observe.Event {
+	first := firstOfEachInstance(attributions)
+	out := make([]observe.Event, len(first))
+	for i := range first {
+		out[i] = reportOf(ledger, first, i, report)
+	}
+	return out
+}
+
+// reportTo returns the report of one Event to one instance, as eachInstance does; false if it has none.
+func reportTo(
+	instance target.Instance, ledger Ledger, attributions []target.Attribution, report func(target.Attribution) observe.Event,
+) (observe.Event, bool) {
+	first := firstOfEachInstance(attributions)
+	i := slices.IndexFunc(first, func(a target.Attribution) bool { return a.Instance == instance })
+	if i < 0 {
+		return observe.Event{}, false
+	}
+	return reportOf(ledger, first, i, report), true
+}
+
+func reportOf(ledger Ledger, first []target.Attribution, i int, report func(target.Attribution) observe.Event) observe.Event {
+	ev := report(first[i])
+	if own := ev.WithOwnRow(); i > 0 || ledger.Knows(own.Key()) {
+		return own
+	}
+	return ev
 }
 
 // offerAll offers the reports of a subject, and forgets those of instances that it no longer belongs to.

@@ -21,16 +21,12 @@ func (r *objectReporter) reportTerminations(pod *corev1.Pod, id target.Identity,
 	}
 	var reports []observe.Event
 	for _, t := range terminations {
-		reports = append(reports, r.termination(id, t, attributions)...)
+		reports = append(reports, eachInstance(r.sink, attributions, newTermination(id, t))...)
 	}
 	offerAll(r.sink, observe.SyntheticSubject(id.UID), reports)
 }
 
-// termination returns the reports of a termination, one for each instance.
-func (r *objectReporter) termination(
-	id target.Identity, t observe.ContainerTermination, attributions []target.Attribution,
-) []observe.Event {
-	return eachInstance(r.sink, attributions, func(attribution target.Attribution) observe.Event {
-		return observe.NewTermination(id, t, attribution)
-	})
+// newTermination returns a function that makes the report of a termination to an instance.
+func newTermination(id target.Identity, t observe.ContainerTermination) func(target.Attribution) observe.Event {
+	return func(attribution target.Attribution) observe.Event { return observe.NewTermination(id, t, attribution) }
 }
