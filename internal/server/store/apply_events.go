@@ -67,7 +67,12 @@ func (a *applyTx) applyEvents(ctx context.Context) error {
 		return err
 	}
 	err = a.execEvents(ctx, left, updateEvents, []any{a.now, a.agent.ClusterUID, a.agent.ClusterUID, a.agent.ClusterUID},
-		func(one *item, _ int64) { one.answerUpdated() })
+		func(one *item, _ int64) {
+			one.answerUpdated()
+			if len(messagePrefix(one.Event))+len(one.Event.Message) > maxShortMessage { // another workload may have had its row
+				a.newEvents[one.instance]++
+			}
+		})
 	if err != nil {
 		return err
 	}

@@ -15,6 +15,8 @@ const maxEventLead = 24 * time.Hour
 
 // Long Events are limited separately, so that the size of a workload's Events is limited too.
 const (
+	// maxShortMessage is the length in bytes of the longest message of an Event that is not long.
+	maxShortMessage = 4096
 	// longMessage is the condition for a long Event, and that of the partial indexes of migration 00014.
 	longMessage = "octet_length(message) > 4096"
 	// maxLongEvents is the number of long Events per workload.

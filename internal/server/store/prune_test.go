@@ -144,6 +144,63 @@ func TestPruneGrown_ReportedEvents(t *testing.T) {
 	})
 }
 
+// Events that become long, or long ones that move to another workload, count as new ones.
+func TestPruneGrown_EventsBecomeLongOrMove(t *testing.T) {
+	forEachDatabase(t, func(t *testing.T, s *Store) {
+		t.Helper()
+		keep := Retention{EventAge: 1000 * time.Hour, EventCount: 1000, TombstoneAge: time.Hour}
+		w := newWorld(t, s)
+		const n = maxLongEvents + 44
+		addEvents(t, s, w.workload, "a", n)
+		expect := func(want int64) {
+			t.Helper()
+			pruned, err := s.PruneGrown(t.Context(), keep)
+			if err != nil || pruned != (Pruned{Events: want}) {
+				t.Errorf("pruned %+v, %v, want %d events", pruned, err, want)
+			}
+		}
+		expect(0)
+		report := func(of threeport.Instance, version int64) {
+			t.Helper()
+			var reports []threeport.Report
+			for i := range n {
+				report := eventOf(of, fmt.Sprint("a", i), version)
+				report.Event.Message = strings.Repeat("x", maxShortMessage+1)
+				report.Event.Time = time.Now().Add(-time.Duration(i) * time.Minute)
+				reports = append(reports, report)
+			}
+			apply(t, s, "one", reports...)
+		}
+		report(w.workload, 2)
+		expect(44)
+		addEvents(t, s, w.helm, "b", 1) // so that it has Events of its own
+		report(w.helm, 3)               // 256 move, 44 are new
+		expect(44)
+	})
+}
+
+func TestPruneGrown_EventsOfV0BecomeLong(t *testing.T) {
+	forEachDatabase(t, func(t *testing.T, s *Store) {
+		t.Helper()
+		keep := Retention{EventAge: 1000 * time.Hour, EventCount: 1000, TombstoneAge: time.Hour}
+		w := newWorld(t, s)
+		const n = maxLongEvents + 10
+		events := resource(t, "WorkloadEvent")
+		for i := range n {
+			row := create(t, s, "WorkloadEvent", fmt.Sprint(i), "Normal", "Created", "", time.Now().UnixMicro(), int64(w.workload.ID), nil)
+			values := make([]any, len(events.Fields))
+			message, _ := events.Field("Message")
+			values[message] = strings.Repeat("x", maxShortMessage+1)
+			if _, err := s.Update(t.Context(), events, row.ID, values); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if pruned, err := s.PruneGrown(t.Context(), keep); err != nil || pruned != (Pruned{Events: 10}) {
+			t.Errorf("pruned %+v, %v, want 10 events", pruned, err)
+		}
+	})
+}
+
 func TestPruneGrown_EventsOfV0(t *testing.T) {
 	for _, strict := range []bool{false, true} {
 		databases.ForEachPrepared(t, migrated, func(t *testing.T, address string) {

@@ -180,6 +180,9 @@ func (s *Store) Update(ctx context.Context, r *Resource, id int64, values []any)
 		}
 		return s.updateWorkload(ctx, tx, r, o, values)
 	})
+	if err == nil && r.isLongEvent(o.Values) { // it may have been short, or of another workload
+		s.eventGrowth.add(s.eventsByWorkload(r, o.Values))
+	}
 	return o, writeError(err)
 }
 

@@ -22,7 +22,9 @@ func TestCreate_LongValue_IsRefusedWithTheNameOfItsField(t *testing.T) {
 		{object: "WorkloadInstance", values: []any{text(65_536), text(65_536), nil}},
 		{object: "WorkloadInstance", values: []any{text(65_537), nil, nil}, want: "Name: must be a text of at most 65536 bytes"},
 		{object: "HelmWorkloadInstance", values: []any{"", text(65_537), nil}, want: "Status: must be a text of at most 65536 bytes"},
-		{object: "WorkloadEvent", values: []any{"a", text(65_536), text(65_536), text(65_536), int64(1), nil, nil, nil}},
+		{object: "WorkloadEvent", values: []any{"a", text(256), text(1024), text(65_536), int64(1), nil, nil, nil}},
+		{object: "WorkloadEvent", values: []any{"b", text(257), "", "", int64(1), nil, nil, nil}, want: "Type: must be a text of at most 256 bytes"},
+		{object: "WorkloadEvent", values: []any{"b", "", text(1025), "", int64(1), nil, nil, nil}, want: "Reason: must be a text of at most 1024 bytes"},
 		{object: "WorkloadEvent", values: []any{"b", "", "", text(65_537), int64(1), nil, nil, nil}, want: "Message: must be a text of at most 65536 bytes"},
 		{object: "WorkloadResourceInstance", values: []any{document(4 << 20), instance.ID, "ADDED", document(4 << 20), nil, nil}},
 		{

@@ -93,12 +93,28 @@ func (r *Resource) eventOwner(values []any) int64 {
 	return 0
 }
 
+// isLongEvent reports whether the values are those of an Event with a long message.
+func (r *Resource) isLongEvent(values []any) bool {
+	i, ok := r.Field("Message")
+	if !ok {
+		return false
+	}
+	message, _ := values[i].(string)
+	return len(message) > maxShortMessage
+}
+
 // maxEventUIDBytes limits the UID of an Event, since PostgreSQL limits the size of index entries. It is twice the limit
 // of report sets.
 const maxEventUIDBytes = 2048
 
-// maxTextBytes limits all other texts. A report set has the same limit, in characters.
+// maxTextBytes limits texts that have no limit of their own. A report set has the same limit, in characters.
 const maxTextBytes = maxMessage
+
+// The limits of the type and the reason of an Event are those of report sets in bytes: a workload keeps thousands of Events.
+const (
+	maxTypeBytes   = 4 * maxWord
+	maxReasonBytes = 4 * maxReason
+)
 
 // Indexes of the fields of an instance that are copied to its workloads row.
 const (
@@ -140,8 +156,8 @@ var Resources = []*Resource{
 		Object: "WorkloadEvent", Path: "workload-events",
 		Fields: []Field{
 			{Name: "RuntimeEventUID", Kind: Text, Required: true, Filterable: true, unique: true, MaxBytes: maxEventUIDBytes},
-			{Name: "Type", Kind: Text, Required: true, Filterable: true, MaxBytes: maxTextBytes},
-			{Name: "Reason", Kind: Text, Required: true, Filterable: true, MaxBytes: maxTextBytes},
+			{Name: "Type", Kind: Text, Required: true, Filterable: true, MaxBytes: maxTypeBytes},
+			{Name: "Reason", Kind: Text, Required: true, Filterable: true, MaxBytes: maxReasonBytes},
 			{Name: "Message", Kind: Text, Required: true, Filterable: true, MaxBytes: maxTextBytes},
 			{Name: "Timestamp", Kind: Timestamp, Required: true},
 			{Name: "WorkloadInstanceID", Kind: Integer, Filterable: true, references: "workload_instances"},
