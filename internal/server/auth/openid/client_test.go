@@ -1,7 +1,9 @@
 package openid
 
 import (
+	"context"
 	"encoding/pem"
+	"errors"
 	"io"
 	"log/slog"
 	"net/http"
@@ -134,6 +136,40 @@ func TestDiscover_InvalidMetadata_IsRefused(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), tc.want) || len(err.Error()) > 1000 {
 			t.Errorf("%s: Discover returned the error %v, want one about %s", tc.reason, err, tc.want)
 		}
+	}
+}
+
+// A caller waits for a provider that does not answer as long as its own request may take.
+func TestDiscover_ProviderDoesNotAnswer_CallersEndWithTheirContexts(t *testing.T) {
+	asked := make(chan struct{}, 10)
+	server := httptest.NewTLSServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		asked <- struct{}{}
+		<-r.Context().Done()
+	}))
+	t.Cleanup(server.Close)
+	config, _ := startFakeProvider(t, "")
+	config.Issuer = server.URL
+	config.CAFile = filepath.Join(t.TempDir(), "ca.crt")
+	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
+	if err := os.WriteFile(config.CAFile, ca, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p := startProvider(t, config)
+	<-asked
+	patient, leave := context.WithCancel(t.Context())
+	waits := make(chan error)
+	go func() { waits <- p.Discover(patient) }()
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := p.Discover(gone); !errors.Is(err, context.Canceled) {
+		t.Errorf("Discover returned the error %v, want that of its context", err)
+	}
+	leave()
+	if err := <-waits; !errors.Is(err, context.Canceled) {
+		t.Errorf("Discover returned the error %v, want that of its context", err)
+	}
+	if more := len(asked); more != 0 {
+		t.Errorf("the provider got %d more requests, want none", more)
 	}
 }
 

@@ -29,13 +29,20 @@ type Provider struct {
 	log    *slog.Logger
 
 	unavailable atomic.Bool
+	fetch       func() (*metadata, error) // until Close
 	cancel      context.CancelFunc
 	discovery   sync.WaitGroup // one goroutine
 
 	mu       sync.Mutex
-	metadata *metadata // nil until it is fetched
-	err      error     // error of the last attempt
-	failedAt time.Time // time of the last failed attempt
+	latest   *discovery // nil before the first attempt
+	failedAt time.Time  // time of the last failed attempt
+}
+
+// discovery is an attempt to fetch the metadata. Its results are set when it is done.
+type discovery struct {
+	done     chan struct{}
+	metadata *metadata
+	err      error
 }
 
 // metadata is the provider's discovery document.
@@ -59,8 +66,8 @@ func New(config Config, now func() time.Time, log *slog.Logger) (*Provider, erro
 		return nil, err
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	p.cancel = cancel
-	p.discovery.Go(func() { _ = p.Discover(ctx) }) // it logs its errors
+	p.cancel, p.fetch = cancel, func() (*metadata, error) { return p.fetchMetadata(ctx) }
+	p.attempt()
 	return p, nil
 }
 
@@ -80,30 +87,51 @@ func (p *Provider) Discover(ctx context.Context) error {
 	return err
 }
 
-// discovered returns the metadata. Concurrent callers wait for one request.
+// discovered returns the metadata. Concurrent callers wait for one request, each until its context ends.
 func (p *Provider) discovered(ctx context.Context) (*metadata, error) {
+	attempt := p.attempt()
+	select {
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	case <-attempt.done:
+		return attempt.metadata, attempt.err
+	}
+}
+
+// attempt returns the latest attempt to fetch the metadata. It begins another one if the latest has failed, and not just now.
+func (p *Provider) attempt() *discovery {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.metadata != nil {
-		return p.metadata, nil
+	if p.latest != nil && (p.failedAt.IsZero() || p.now().Sub(p.failedAt) < retryInterval) {
+		return p.latest
 	}
-	if p.err != nil && p.now().Sub(p.failedAt) < retryInterval {
-		return nil, p.err
+	attempt := &discovery{done: make(chan struct{})}
+	p.latest, p.failedAt = attempt, time.Time{}
+	p.discovery.Go(func() {
+		defer close(attempt.done)
+		p.discover(attempt)
+	})
+	return attempt
+}
+
+// discover sets the results of an attempt.
+func (p *Provider) discover(attempt *discovery) {
+	found, err := p.fetch()
+	if err == nil {
+		attempt.metadata = found
+		p.unavailable.Store(false)
+		p.log.Info("Single sign-on is available", "issuer", p.config.Issuer)
+		return
 	}
-	found, err := p.fetchMetadata(ctx)
-	if errors.Is(ctx.Err(), context.Canceled) {
-		return nil, ctx.Err() // the caller has gone; the provider may work
-	}
-	if err != nil {
-		p.err, p.failedAt = fmt.Errorf("discover identity provider: %w", truncateError(err)), p.now()
+	attempt.err = fmt.Errorf("discover identity provider: %w", truncateError(err))
+	p.mu.Lock()
+	p.failedAt = p.now()
+	p.mu.Unlock()
+	if !errors.Is(err, context.Canceled) { // by Close
 		p.unavailable.Store(true)
-		p.log.Warn("Single sign-on is unavailable: the metadata of the identity provider cannot be fetched", "issuer", p.config.Issuer, "error", p.err)
-		return nil, p.err
+		p.log.Warn("Single sign-on is unavailable: the metadata of the identity provider cannot be fetched",
+			"issuer", p.config.Issuer, "error", attempt.err)
 	}
-	p.metadata, p.err = found, nil
-	p.unavailable.Store(false)
-	p.log.Info("Single sign-on is available", "issuer", p.config.Issuer)
-	return found, nil
 }
 
 func (p *Provider) fetchMetadata(ctx context.Context) (*metadata, error) {
