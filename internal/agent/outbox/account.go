@@ -293,10 +293,10 @@ func (o *Outbox) DeliveryCounts(id target.Instance) DeliveryCounts {
 // counts are totals over all workloads.
 type counts struct {
 	pending             int // entries with a report
-	failed              int // those of them whose last try failed
+	failed              int // pending ones whose last try failed
 	inFlight            int // items taken and not settled
-	quarantinedInFlight int // those of them in quarantine
-	syncsInFlight       int // those of them that are initial syncs
+	quarantinedInFlight int // those in quarantine
+	syncsInFlight       int // initial syncs
 	dead                int // entries with a dead letter
 }
 

@@ -80,8 +80,11 @@ func (q *classQueue) wakeDue(now time.Time) {
 
 // addReady gives a group the next turn of its instance.
 func (q *classQueue) addReady(g *group, due time.Time) {
-	if q.ready.Len() == 0 {
+	if q.lastTurn == nil {
 		q.lastTurn = map[target.Instance]uint64{}
+	}
+	if q.ready.Len() == 0 {
+		clear(q.lastTurn)
 	}
 	instance := g.first().report.Instance()
 	turn := max(q.served, q.lastTurn[instance]) + 1
@@ -122,8 +125,8 @@ func (q *queues) isEmpty() bool {
 	return true
 }
 
-// next returns the group that is next, or else the earliest time at which one is due, zero if none is queued. It leaves out the classes
-// that are full: as many of their reports as may be are being sent.
+// next returns the group that is next, or else the earliest time at which one is due, zero if none is queued. It leaves out the full
+// classes: their reports that are being sent are at the limit.
 func (q *queues) next(now time.Time, full [classes]bool) (*group, time.Time) {
 	var earliest time.Time
 	for i := range classes {

@@ -101,7 +101,7 @@ func (o *Outbox) pick(now time.Time) (*group, time.Time) {
 	return o.queues.nextProbe(now)
 }
 
-// fullClasses returns the classes of which as many reports are being sent as may be.
+// fullClasses returns the classes whose reports that are being sent are at the limit.
 func (o *Outbox) fullClasses() (full [classes]bool) {
 	full[classQuarantined] = o.counts.quarantinedInFlight > 0
 	full[classSync] = o.config.MaxSyncs > 0 && o.counts.syncsInFlight >= o.config.MaxSyncs
