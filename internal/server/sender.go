@@ -13,9 +13,9 @@ type sender struct {
 	role auth.Role // empty without authentication, because all senders would have one role
 }
 
-// senderOf returns the sender of a request. It is the cluster of an agent, or else the principal at its address, because several
-// agents may share a certificate or have none. A token and a session of one principal are one sender. An IPv6 network of 64 bits counts as one address, because its owner controls every
-// address in it.
+// senderOf returns the sender of a request. It is the cluster of an agent, or the viewer. Else it is the principal at its address, because
+// several agents of v0 and upstream controllers may share a certificate or have none. A token and a session of one principal are one
+// sender. An IPv6 network of 64 bits counts as one address, because its owner controls every address in it.
 func senderOf(req *http.Request) sender {
 	principal := auth.PrincipalFrom(req.Context())
 	role := principal.Role
@@ -24,6 +24,9 @@ func senderOf(req *http.Request) sender {
 	}
 	if principal.ClusterUID != "" {
 		return sender{"cluster:" + principal.ClusterUID, role}
+	}
+	if role == auth.RoleViewer {
+		return sender{principal.LimitKey(), role}
 	}
 	return sender{principal.LimitKey() + " at " + networkOf(req.RemoteAddr), role}
 }

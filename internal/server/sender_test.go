@@ -41,6 +41,16 @@ func TestSenderOf_DistinguishesSenders(t *testing.T) {
 			one:    client{auth.Principal{Name: "jane", Role: auth.RoleViewer, Credential: auth.CredentialToken}, "192.0.2.1:1"},
 			two:    client{auth.Principal{Name: "jane", Role: auth.RoleViewer, Credential: auth.CredentialSession}, "192.0.2.1:2"},
 		},
+		{
+			reason: "a viewer at two addresses",
+			one:    client{auth.Principal{Name: "jane", Role: auth.RoleViewer, Credential: auth.CredentialToken}, "192.0.2.1:1"},
+			two:    client{auth.Principal{Name: "jane", Role: auth.RoleViewer, Credential: auth.CredentialToken}, "192.0.2.2:1"},
+		},
+		{
+			reason: "an upstream controller at two addresses", different: true,
+			one: client{auth.Principal{Name: "upstream", Role: auth.RoleAdmin, Credential: auth.CredentialCertificate}, "192.0.2.1:1"},
+			two: client{auth.Principal{Name: "upstream", Role: auth.RoleAdmin, Credential: auth.CredentialCertificate}, "192.0.2.2:1"},
+		},
 		{reason: "two connections", one: everyone("192.0.2.1:1"), two: everyone("192.0.2.1:2")},
 		{reason: "two addresses", one: everyone("192.0.2.1:1"), two: everyone("192.0.2.2:1"), different: true},
 		{reason: "one address in two notations", one: everyone("192.0.2.1:1"), two: everyone("[::ffff:192.0.2.1]:1")},

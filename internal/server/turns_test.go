@@ -100,7 +100,7 @@ func TestReportSets_Decode_LargeSetsLeaveProcessors(t *testing.T) {
 func as(t *testing.T, role auth.Role, address string) *v0Request {
 	t.Helper()
 	req := httptest.NewRequestWithContext(
-		auth.WithPrincipal(t.Context(), auth.Principal{Name: "one", Role: role, Credential: auth.CredentialToken}),
+		auth.WithPrincipal(t.Context(), auth.Principal{Name: "at " + address, Role: role, Credential: auth.CredentialToken}),
 		http.MethodGet, "/", nil)
 	req.RemoteAddr = address
 	return v0RequestOf(req, newV0Limits(testBody))

@@ -46,6 +46,22 @@ func TestV0_AgentLists_OwnRowsOnly(t *testing.T) {
 	}
 }
 
+// The limits of Events are those of an instance, so an agent's Event has one.
+func TestV0_AgentCreatesEventOfResource_HasItsInstance(t *testing.T) {
+	n := newTwoClusters(t)
+	rows := n.createRows("owned")
+	n.assign(rows, "c")
+	body := fmt.Sprintf(`{"RuntimeEventUID":"of-resource","Type":"Normal","Reason":"r","Message":"m","Timestamp":"9999-01-02T03:04:05Z",
+		"WorkloadResourceInstanceID":%d}`, rows.resource)
+	if code, _ := n.request(n.own, http.MethodPost, "workload-events", body); code != http.StatusCreated {
+		t.Fatalf("create an Event of a resource: %d, want 201", code)
+	}
+	got := send(t, n.client, http.MethodGet, n.url+fmt.Sprintf("/v0/workload-events?workloadinstanceid=%d", rows.instance), asJSON("Authorization", n.own), nil)
+	if !strings.Contains(got.body, `"RuntimeEventUID":"of-resource"`) {
+		t.Errorf("the Events of the instance are %s, want that of the resource", got.body)
+	}
+}
+
 // The answers for a foreign and for an unknown UID are the same, so that an agent cannot find out which Events exist.
 func TestV0_AgentListsForeignEvent_LooksUnknown(t *testing.T) {
 	n := newTwoClusters(t)

@@ -112,6 +112,9 @@ func (v *v0API) createRow(req *v0Request) error {
 	if err := v.authorize(req.Context(), req.resource, values); err != nil {
 		return err
 	}
+	if err := v.setInstanceOfEvent(req, values); err != nil {
+		return err
+	}
 	cluster, err := v.clusterOfNew(req)
 	if err != nil {
 		return err
@@ -138,6 +141,27 @@ func (v *v0API) createRow(req *v0Request) error {
 	}
 	auth.SetAuditObject(req.Context(), auth.AuditObject{Type: req.resource.Object, ID: strconv.FormatInt(row.ID, 10), Name: cluster})
 	writeRows(req.w, req.format(), code, oneRow, row)
+	return nil
+}
+
+// setInstanceOfEvent adds the instance to an Event of an agent that names only a resource: the limits of Events are those of an instance.
+func (v *v0API) setInstanceOfEvent(req *v0Request, values []any) error {
+	instance, isEvent := req.resource.Field("WorkloadInstanceID")
+	helm, _ := req.resource.Field("HelmWorkloadInstanceID")
+	resource, _ := req.resource.Field("WorkloadResourceInstanceID")
+	if !isEvent || req.resource.Object != objectEvent || auth.PrincipalFrom(req.Context()).Role != auth.RoleAgent ||
+		values[instance] != nil || values[helm] != nil {
+		return nil
+	}
+	id, named := values[resource].(int64)
+	if !named {
+		return nil // authorize has refused it
+	}
+	owner, err := v.store.ResourceOwner(req.Context(), id)
+	if err != nil {
+		return err
+	}
+	values[instance] = int64(owner.ID)
 	return nil
 }
 

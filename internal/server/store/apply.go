@@ -129,7 +129,7 @@ type applyTx struct {
 	overQuota int
 	workloads map[instanceKey]*workloadState
 	resources map[int64]*resourceRow
-	// newEvents counts the added Events by workload, and those that became long or belonged to another workload.
+	// newEvents counts the added and changed Events by workload.
 	newEvents map[instanceKey]int
 	// claimed are the workloads that the transaction assigned to the cluster.
 	claimed []threeport.Instance

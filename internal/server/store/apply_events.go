@@ -22,11 +22,20 @@ func eventClusterSQL(e string) string {
 	return "COALESCE(" + strings.Join(clusters, ", ") + ")"
 }
 
+// maxRowsOfUID limits the rows with one UID that are searched for one of this cluster. An agent may give a UID to each of its instances.
+const maxRowsOfUID = 32
+
 // ownEvent is the ID of the row of the Event x: the one of its instance or, if there is none, of another instance of this cluster. It
 // is NULL if there is no such row. The rows of other clusters do not count, so their agents cannot affect this one's Events.
-var ownEvent = "(SELECT e.id FROM workload_events e WHERE e.runtimeeventuid = x.uid AND e.deletedat IS NULL AND e.runtimeeventuid <> '' " +
-	"AND (" + eventOwnerSQL("e.") + " = COALESCE(x.workload, -x.helm) OR " + eventClusterSQL("e") + " = ?) " +
-	"ORDER BY " + eventOwnerSQL("e.") + " = COALESCE(x.workload, -x.helm) DESC, e.id LIMIT 1)"
+var ownEvent = "COALESCE((SELECT e.id FROM workload_events e WHERE " + hasUID("e") +
+	" AND " + eventOwnerSQL("e.") + " = COALESCE(x.workload, -x.helm) LIMIT 1), " +
+	"(SELECT e.id FROM workload_events e WHERE e.id IN (SELECT f.id FROM workload_events f WHERE " + hasUID("f") +
+	fmt.Sprintf(" LIMIT %d) AND ", maxRowsOfUID) + eventClusterSQL("e") + " = ? ORDER BY e.id LIMIT 1))"
+
+// hasUID is the condition that a row of workload_events is one of the Event x.
+func hasUID(row string) string {
+	return row + ".runtimeeventuid = x.uid AND " + row + ".deletedat IS NULL AND " + row + ".runtimeeventuid <> ''"
+}
 
 // insertEvents inserts the Events without a row, and returns the rows. A v0 request may create the row of an Event meanwhile.
 var insertEvents = `INSERT INTO workload_events (id, createdat, updatedat, runtimeeventuid, type, reason, message, timestamp,
@@ -69,9 +78,7 @@ func (a *applyTx) applyEvents(ctx context.Context) error {
 	err = a.execEvents(ctx, left, updateEvents, []any{a.now, a.agent.ClusterUID, a.agent.ClusterUID, a.agent.ClusterUID},
 		func(one *item, _ int64) {
 			one.answerUpdated()
-			if len(messagePrefix(one.Event))+len(one.Event.Message) > maxShortMessage { // another workload may have had its row
-				a.newEvents[one.instance]++
-			}
+			a.newEvents[one.instance]++ // another workload may have had its row, or it was short
 		})
 	if err != nil {
 		return err

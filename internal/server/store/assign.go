@@ -34,9 +34,22 @@ func NotAssigned(instance threeport.Instance, owner, agentCluster string) string
 // AssignWorkload assigns a workload to a cluster, which need not have reported yet. An empty UID releases the workload. It
 // returns the cluster of the workload before, or [ErrNotFound]. Assigning the same cluster again changes nothing.
 //
-// Versions of two clusters are not comparable, so a change of the cluster resets the stored versions.
+// Versions of two clusters are not comparable, so a change of the cluster forgets the stored versions. If it is interrupted, a repeated
+// call forgets the rest.
 func (s *Store) AssignWorkload(ctx context.Context, instance threeport.Instance, clusterUID string) (before string, err error) {
-	return s.assign(ctx, instance, func(string) string { return clusterUID })
+	if before, err := s.InstanceCluster(ctx, instance.Type, int64(instance.ID)); err == nil && before != clusterUID && instance.Type == threeport.TypeWorkloadInstance {
+		if err := s.forgetObjects(ctx, "r.workloadinstanceid = ?", int64(instance.ID)); err != nil {
+			return "", fmt.Errorf("assign workload: %w", err)
+		}
+	}
+	if before, err = s.assign(ctx, instance, func(string) string { return clusterUID }); err != nil {
+		return "", err
+	}
+	// The agents of other clusters can no longer write these.
+	if err := s.forgetDefinitions(ctx, "d.type = ? AND d.id = ? AND d.clusteruid <> ?", instance.Type, int64(instance.ID), clusterUID); err != nil {
+		return "", fmt.Errorf("assign workload: %w", err)
+	}
+	return before, nil
 }
 
 // ClaimWorkload assigns a workload without a cluster to this one. Claimed is false if it has a cluster already.
@@ -95,23 +108,10 @@ func (s *Store) assignInTx(ctx context.Context, tx *sql.Tx, instance threeport.I
 		restoreReportedStatus+", "+d.changed("workloads")+" WHERE type = ? AND id = ?"),
 		nullable(after), instance.Type, int64(instance.ID))
 	if err == nil && instance.Type == threeport.TypeWorkloadInstance {
-		_, err = tx.ExecContext(ctx, d.rebind(forgetObjects), int64(instance.ID))
-	}
-	if err == nil {
-		_, err = tx.ExecContext(ctx, d.rebind("UPDATE definitions SET "+forgetVersion+" WHERE type = ? AND id = ? AND clusteruid = ?"),
-			instance.Type, int64(instance.ID), before)
+		err = s.forgetObjectsInTx(ctx, tx, int64(instance.ID))
 	}
 	return before, err
 }
-
-// forgetVersion lets any later operation replace a definition. It keeps the document, the last known one. Without it, the version or
-// the deletion that a stolen credential reported would be final.
-const forgetVersion = "version = 0, deleted = FALSE"
-
-// forgetObjects removes the identity and version of the objects that the last cluster reported for the resources of a
-// WorkloadInstance.
-const forgetObjects = "UPDATE workload_resource_instances SET objectuid = NULL, objectversion = NULL, objectdeleted = NULL " +
-	"WHERE workloadinstanceid = ?"
 
 // nullable is a text that is NULL if it is empty.
 func nullable(text string) sql.NullString { return sql.NullString{String: text, Valid: text != ""} }

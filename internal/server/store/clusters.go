@@ -3,7 +3,6 @@ package store
 import (
 	"context"
 	"database/sql"
-	"errors"
 	"fmt"
 
 	"github.com/threeport/threeport-agent/internal/threeport"
@@ -37,74 +36,72 @@ func scanCluster(scan scanner) (threeport.Cluster, error) {
 // status and lose their cluster, so that another cluster can have them. It returns their number, or
 // [ErrNotFound] if there is no such cluster.
 //
-// Versions of two clusters are not comparable, so the stored versions are reset. Deleted workloads keep the cluster.
+// Versions of two clusters are not comparable, so the stored versions are forgotten. Deleted workloads keep the cluster.
 // The deletion takes several transactions; the last one deletes the cluster's row, so an interrupted deletion can be
 // repeated. A cluster that still reports is created again.
 func (s *Store) DeleteCluster(ctx context.Context, uid string) (workloads int64, err error) {
 	if !storable(uid) {
 		return 0, fmt.Errorf("delete cluster: %w", ErrNotFound)
 	}
-	for first := true; ctx.Err() == nil; first = false {
+	err = s.forgetObjects(ctx, "r.workloadinstanceid IN (SELECT w.id FROM workloads w WHERE w.type = ? AND w.clusteruid = ? AND w.deletedat IS NULL)",
+		threeport.TypeWorkloadInstance, uid)
+	for more := true; err == nil && more; {
 		var released int64
-		var done bool
-		err := s.inTx(ctx, func(ctx context.Context, tx *sql.Tx) error {
-			released, done, err = s.deleteClusterStep(ctx, tx, uid)
+		err = s.inTx(ctx, func(ctx context.Context, tx *sql.Tx) error {
+			released, err = s.releaseWorkloads(ctx, tx, uid)
 			return err
 		})
-		if errors.Is(err, ErrNotFound) && !first { // a concurrent request deleted the rest
-			return workloads, nil
-		}
-		if err != nil {
-			return workloads, fmt.Errorf("delete cluster: %w", err)
-		}
-		if workloads += released; done {
-			return workloads, nil
-		}
+		workloads += released
+		more = released == maxRowsPerTx
 	}
-	return workloads, ctx.Err()
+	if err == nil {
+		err = s.forgetDefinitions(ctx, "d.clusteruid = ?", uid)
+	}
+	if err == nil {
+		err = s.inTx(ctx, func(ctx context.Context, tx *sql.Tx) error { return s.deleteClusterRow(ctx, tx, uid) })
+	}
+	if err != nil {
+		return workloads, fmt.Errorf("delete cluster: %w", err)
+	}
+	return workloads, nil
 }
 
-// deleteClusterStep detaches some of a cluster's workloads, resets some of its definitions, and deletes the cluster after the last.
-// Its first statement locks the cluster's row, so it cannot run at the same time as a report set.
-func (s *Store) deleteClusterStep(ctx context.Context, tx *sql.Tx, uid string) (released int64, done bool, err error) {
+// releaseWorkloads detaches some of a cluster's workloads. Its first statement locks the cluster's row, so it cannot run at the same time
+// as a report set.
+func (s *Store) releaseWorkloads(ctx context.Context, tx *sql.Tx, uid string) (released int64, err error) {
 	d := s.dialect
 	held, err := tx.ExecContext(ctx, d.rebind("UPDATE clusters SET "+d.changed("clusters")+" WHERE uid = ?"), uid)
 	if err != nil {
-		return 0, false, err
+		return 0, err
 	}
 	if known, err := held.RowsAffected(); err != nil {
-		return 0, false, err
+		return 0, err
 	} else if known == 0 {
-		return 0, false, ErrNotFound
+		return 0, ErrNotFound
 	}
 	ids, err := s.detachWorkloads(ctx, tx, uid)
 	if err != nil {
-		return 0, false, err
+		return 0, err
 	}
 	for _, id := range ids {
 		if id.kind != threeport.TypeWorkloadInstance {
 			continue
 		}
-		if _, err := tx.ExecContext(ctx, d.rebind(forgetObjects), id.id); err != nil {
-			return 0, false, err
+		if err := s.forgetObjectsInTx(ctx, tx, id.id); err != nil {
+			return 0, err
 		}
 	}
-	reset, err := tx.ExecContext(ctx, d.rebind("UPDATE definitions SET "+forgetVersion+` WHERE clusteruid = ? AND uid IN (
-		SELECT d.uid FROM definitions d WHERE d.clusteruid = ? AND (d.version <> 0 OR d.deleted) LIMIT ?)`), uid, uid, maxRowsPerTx)
-	if err != nil {
-		return 0, false, err
+	return int64(len(ids)), nil
+}
+
+// deleteClusterRow deletes the row of a cluster, which a concurrent request may have done.
+func (s *Store) deleteClusterRow(ctx context.Context, tx *sql.Tx, uid string) error {
+	d := s.dialect
+	if _, err := tx.ExecContext(ctx, d.rebind("DELETE FROM silences WHERE clusteruid = ?"), uid); err != nil {
+		return err
 	}
-	definitions, err := reset.RowsAffected()
-	if err != nil {
-		return 0, false, err
-	}
-	if done = len(ids) < maxRowsPerTx && definitions < maxRowsPerTx; done {
-		if _, err := tx.ExecContext(ctx, d.rebind("DELETE FROM silences WHERE clusteruid = ?"), uid); err != nil {
-			return 0, false, err
-		}
-		_, err = tx.ExecContext(ctx, d.rebind("DELETE FROM clusters WHERE uid = ?"), uid)
-	}
-	return int64(len(ids)), done, err
+	_, err := tx.ExecContext(ctx, d.rebind("DELETE FROM clusters WHERE uid = ?"), uid)
+	return err
 }
 
 // detachWorkloads removes the cluster from up to maxRowsPerTx of its workloads.

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/google/uuid"
+
 	"github.com/threeport/threeport-agent/internal/threeport"
 )
 
@@ -127,7 +129,8 @@ func clusterNameArgs(agent *threeport.Agent) []any {
 		fixed = long
 	}
 	reported := fixed
-	if strings.HasSuffix(reported, ")") {
+	// A cluster without a name is shown by its UID.
+	if strings.HasSuffix(reported, ")") || uuid.Validate(reported) == nil {
 		reported = long
 	}
 	return []any{key, uid, fixed, key, uid, key, uid, long, reported}

@@ -76,13 +76,14 @@ func (p *pruner) pruneWorkloads(ctx context.Context, before []any) error {
 	}
 }
 
-// rowsOfWorkload are all rows of a workload. Its own row comes last, so that an interrupted deletion is found again.
+// rowsOfWorkload are all rows of a workload, each in the order of an index: there may be millions. Its own row comes last, so that an
+// interrupted deletion is found again.
 func (p *pruner) rowsOfWorkload(instance instanceKey) []deletion {
 	key := []any{instance.kind, instance.id}
 	return []deletion{
 		{"workload_events", "id", "workload_events WHERE " + eventColumn(instance.kind) + " = ? ORDER BY timestamp, id", key[1:], &p.pruned.Events},
 		{"objects", "type, id, key", "objects WHERE type = ? AND id = ? ORDER BY key", key, &p.pruned.Objects},
-		{"definitions", "clusteruid, uid", "definitions WHERE type = ? AND id = ? ORDER BY uid", key, &p.pruned.Definitions},
+		{"definitions", "clusteruid, uid", "definitions WHERE type = ? AND id = ? ORDER BY clusteruid, uid", key, &p.pruned.Definitions},
 		{"workloads", "type, id", "workloads WHERE type = ? AND id = ? AND deletedat IS NOT NULL", key, &p.pruned.Workloads},
 	}
 }

@@ -15,8 +15,6 @@ const maxEventLead = 24 * time.Hour
 
 // Long Events are limited separately, so that the size of a workload's Events is limited too.
 const (
-	// maxShortMessage is the length in bytes of the longest message of an Event that is not long.
-	maxShortMessage = 4096
 	// longMessage is the condition for a long Event, and that of the partial indexes of migration 00014.
 	longMessage = "octet_length(message) > 4096"
 	// maxLongEvents is the number of long Events per workload.
@@ -122,8 +120,10 @@ func (p *pruner) minEventTime() int64 { return p.now - p.keep.EventAge.Microseco
 // maxEventTime is the time up to which Events count as those of their workload.
 func (p *pruner) maxEventTime() int64 { return p.now + maxEventLead.Microseconds() }
 
+// orphanEvents are the expired Events without an instance. Their times may be far ahead.
 func (p *pruner) orphanEvents() deletion {
-	return p.eventDeletion("workloadinstanceid IS NULL AND helmworkloadinstanceid IS NULL AND timestamp < ?", p.minEventTime())
+	return p.eventDeletion("workloadinstanceid IS NULL AND helmworkloadinstanceid IS NULL AND (timestamp < ? OR updatedat < ?)",
+		p.minEventTime(), p.minEventTime())
 }
 
 func (p *pruner) expiredEvents(reference string, instance int64) deletion {

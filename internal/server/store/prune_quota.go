@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"errors"
 	"fmt"
 )
 
@@ -13,15 +14,11 @@ func (p *pruner) pruneLargeClusters(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("list large clusters: %w", err)
 	}
-	for _, uid := range uids {
-		if err := p.pruneUnlistedDefinitions(ctx, uid); err != nil {
-			return err
-		}
-		if err := p.correctStoredBytes(ctx, uid); err != nil {
-			return err
-		}
+	var failed []error
+	for _, uid := range uids { // one that takes too long does not keep the others from it
+		failed = append(failed, p.pruneUnlistedDefinitions(ctx, uid), p.correctStoredBytes(ctx, uid))
 	}
-	return nil
+	return errors.Join(failed...)
 }
 
 func scanText(scan scanner) (text string, err error) {

@@ -144,7 +144,24 @@ func TestPruneGrown_ReportedEvents(t *testing.T) {
 	})
 }
 
-// Events that become long, or long ones that move to another workload, count as new ones.
+// An Event without an instance may name a time that is far ahead.
+func TestPrune_EventsWithoutInstance_ByAge(t *testing.T) {
+	forEachDatabase(t, func(t *testing.T, s *Store) {
+		t.Helper()
+		w := newWorld(t, s)
+		ahead := time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC).UnixMicro()
+		for _, uid := range []string{"old", "new"} {
+			create(t, s, "WorkloadEvent", uid, "Normal", "Created", "", ahead, nil, w.resource)
+		}
+		mustExec(t, s, "UPDATE workload_events SET updatedat = ? WHERE runtimeeventuid = 'old'", time.Now().Add(-2*time.Hour).UnixMicro())
+		prune(t, s, Retention{EventAge: time.Hour, EventCount: 10, TombstoneAge: time.Hour}, Pruned{Events: 1})
+		if n := count(t, s, "SELECT COUNT(*) FROM workload_events WHERE runtimeeventuid = 'new'"); n != 1 {
+			t.Errorf("%d new Events are left, want 1", n)
+		}
+	})
+}
+
+// Events that become long, or move to another workload, count as new ones.
 func TestPruneGrown_EventsBecomeLongOrMove(t *testing.T) {
 	forEachDatabase(t, func(t *testing.T, s *Store) {
 		t.Helper()
@@ -165,7 +182,7 @@ func TestPruneGrown_EventsBecomeLongOrMove(t *testing.T) {
 			var reports []threeport.Report
 			for i := range n {
 				report := eventOf(of, fmt.Sprint("a", i), version)
-				report.Event.Message = strings.Repeat("x", maxShortMessage+1)
+				report.Event.Message = strings.Repeat("x", 4097)
 				report.Event.Time = time.Now().Add(-time.Duration(i) * time.Minute)
 				reports = append(reports, report)
 			}
@@ -190,7 +207,7 @@ func TestPruneGrown_EventsOfV0BecomeLong(t *testing.T) {
 			row := create(t, s, "WorkloadEvent", fmt.Sprint(i), "Normal", "Created", "", time.Now().UnixMicro(), int64(w.workload.ID), nil)
 			values := make([]any, len(events.Fields))
 			message, _ := events.Field("Message")
-			values[message] = strings.Repeat("x", maxShortMessage+1)
+			values[message] = strings.Repeat("x", 4097)
 			if _, err := s.Update(t.Context(), events, row.ID, values); err != nil {
 				t.Fatal(err)
 			}

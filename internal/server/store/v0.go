@@ -180,7 +180,7 @@ func (s *Store) Update(ctx context.Context, r *Resource, id int64, values []any)
 		}
 		return s.updateWorkload(ctx, tx, r, o, values)
 	})
-	if err == nil && r.isLongEvent(o.Values) { // it may have been short, or of another workload
+	if err == nil { // the Event may have been of another workload, or short
 		s.eventGrowth.add(s.eventsByWorkload(r, o.Values))
 	}
 	return o, writeError(err)

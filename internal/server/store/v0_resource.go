@@ -93,16 +93,6 @@ func (r *Resource) eventOwner(values []any) int64 {
 	return 0
 }
 
-// isLongEvent reports whether the values are those of an Event with a long message.
-func (r *Resource) isLongEvent(values []any) bool {
-	i, ok := r.Field("Message")
-	if !ok {
-		return false
-	}
-	message, _ := values[i].(string)
-	return len(message) > maxShortMessage
-}
-
 // maxEventUIDBytes limits the UID of an Event, since PostgreSQL limits the size of index entries. It is twice the limit
 // of report sets.
 const maxEventUIDBytes = 2048
