@@ -78,21 +78,11 @@ func FindBinaries(ctx context.Context, log io.Writer, want ...Component) (Binari
 	if err != nil {
 		return nil, err
 	}
-	cache, err := cacheDir()
-	if err != nil {
-		return nil, err
-	}
-	goVersion, err := goTool(ctx, root, "env", "GOVERSION")
-	if err != nil {
-		return nil, err
-	}
 	for _, p := range pins() {
-		b := builder{pin: p, source: filepath.Join(root, pinsDir, p.name), log: log}
-		key, err := cacheKey(b.source, strings.TrimSpace(string(goVersion)))
+		b, err := newBuilder(ctx, p, filepath.Join(root, pinsDir, p.name), log)
 		if err != nil {
 			return nil, err
 		}
-		b.target = filepath.Join(cache, "bin", p.name+"-"+key)
 		for _, c := range missing {
 			if p.packages[c] == "" {
 				continue
@@ -103,6 +93,25 @@ func FindBinaries(ctx context.Context, log io.Writer, want ...Component) (Binari
 		}
 	}
 	return found, nil
+}
+
+// Program is a program of another project, pinned by a module of this repository.
+type Program struct {
+	// Source is the folder of the pin: it has go.mod and go.sum, and may have a main package.
+	Source string
+	// Module is the module whose version counts, and Package is the main package: "." for the pin's own.
+	Module, Package string
+}
+
+// Build returns the path of a program in the user's cache folder, and builds it if necessary, as FindBinaries does.
+func (p Program) Build(ctx context.Context, log io.Writer) (string, error) {
+	name := filepath.Base(p.Source)
+	one := pin{name: name, module: p.Module, packages: map[Component]string{Component(name): p.Package}}
+	b, err := newBuilder(ctx, one, p.Source, log)
+	if err != nil {
+		return "", err
+	}
+	return b.binary(ctx, Component(name))
 }
 
 // assets returns the binaries in a folder if it has every component, else none, to avoid an accidental mix of versions.
@@ -129,7 +138,15 @@ func executable(path string) bool {
 // cacheKey returns a short hash of all inputs of a build.
 func cacheKey(source, goVersion string) (string, error) {
 	hash := sha256.New()
-	for _, name := range []string{"go.mod", "go.sum"} {
+	code, err := filepath.Glob(filepath.Join(source, "*.go"))
+	if err != nil {
+		return "", fmt.Errorf("read pin: %w", err)
+	}
+	names := []string{"go.mod", "go.sum"}
+	for _, file := range code {
+		names = append(names, filepath.Base(file))
+	}
+	for _, name := range names {
 		raw, err := os.ReadFile(filepath.Join(source, name)) //nolint:gosec // a file of this repository
 		if err != nil {
 			return "", fmt.Errorf("read pin: %w", err)

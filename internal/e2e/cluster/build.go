@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 )
@@ -21,6 +22,23 @@ type builder struct {
 	source string // the pin's folder, with go.mod and go.sum
 	target string // the cache folder of exactly this pin
 	log    io.Writer
+}
+
+// newBuilder returns the builder of a pin's folder.
+func newBuilder(ctx context.Context, p pin, source string, log io.Writer) (builder, error) {
+	cache, err := cacheDir()
+	if err != nil {
+		return builder{}, err
+	}
+	goVersion, err := goTool(ctx, source, "env", "GOVERSION")
+	if err != nil {
+		return builder{}, err
+	}
+	key, err := cacheKey(source, strings.TrimSpace(string(goVersion)))
+	if err != nil {
+		return builder{}, err
+	}
+	return builder{pin: p, source: source, target: filepath.Join(cache, "bin", p.name+"-"+key), log: log}, nil
 }
 
 // buildFlags are inputs of a build; a change causes a new build.
@@ -84,14 +102,22 @@ func (b builder) build(ctx context.Context, c Component, version, path string) e
 	if err != nil {
 		return errors.Join(
 			fmt.Errorf("build %s %s: %w\n%s\nRepeat it by hand: cd %s && CGO_ENABLED=0 go build -o /dev/null %s\n"+
-				"The first build downloads modules (see GOPROXY). To use ready binaries instead, let %s name a folder with %s",
-				c, version, err, out, b.source, b.pin.packages[c], assetsEnv, join(All())),
+				"The first build downloads modules (see GOPROXY).%s",
+				c, version, err, out, b.source, b.pin.packages[c], b.otherwise(c)),
 			ctx.Err())
 	}
 	if err := os.Rename(unfinished, path); err != nil {
 		return fmt.Errorf("finish build of %s: %w", c, err)
 	}
 	return nil
+}
+
+// otherwise names the other way to get a component of the cluster.
+func (b builder) otherwise(c Component) string {
+	if !slices.Contains(All(), c) {
+		return ""
+	}
+	return fmt.Sprintf(" To use ready binaries instead, let %s name a folder with %s", assetsEnv, join(All()))
 }
 
 // unfinishedPrefix is the prefix of the folders of the linker.
