@@ -13,7 +13,7 @@ func TestObject_RecordedObjectsWithOddValues_ValidVerdict(t *testing.T) {
 	next := 0
 	for _, name := range []string{"sidecar-failing", "statefulset", "daemonset", "job-backoff-limit-retrying", "cronjob-done"} {
 		r := readRecording(t, "testdata/recorded/"+name+".yaml")
-		for _, o := range r.objects {
+		for _, o := range r.Objects {
 			ctx := r.ctx(o)
 			for _, root := range []string{"spec", "status"} {
 				part, ok := o.Object[root].(map[string]any)

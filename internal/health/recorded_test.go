@@ -2,18 +2,14 @@ package health
 
 import (
 	"cmp"
-	"errors"
-	"io"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"testing"
-	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/yaml"
+
+	"github.com/threeport/threeport-agent/internal/testing/recorded"
 )
 
 // deviations has the recordings whose verdict differs from the one of a user, with the reason.
@@ -68,8 +64,8 @@ func TestRecorded(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := readRecording(t, file)
 			got, all := r.judge()
-			want := cmp.Or(deviations[name].got, r.user)
-			if _, odd := deviations[name]; odd && want == r.user {
+			want := cmp.Or(deviations[name].got, Status(r.User))
+			if _, odd := deviations[name]; odd && want == Status(r.User) {
 				t.Error("deviations lists it, but the status is the expected one")
 			}
 			if got.Status != want || recordedReasons[name] != "" && got.Reason != recordedReasons[name] {
@@ -99,7 +95,7 @@ func TestRecorded_PodVerdicts_HaveNoNames(t *testing.T) {
 	files, _ := filepath.Glob("testdata/recorded/*.yaml")
 	for _, file := range files {
 		r := readRecording(t, file)
-		for _, o := range r.objects {
+		for _, o := range r.Objects {
 			if o.GetKind() != "Pod" {
 				continue
 			}
@@ -113,74 +109,25 @@ func TestRecorded_PodVerdicts_HaveNoNames(t *testing.T) {
 }
 
 // recordedState is a recording: the objects of a workload at one time.
-type recordedState struct {
-	user     Status // the status that a user would give
-	at       time.Time
-	objects  []*unstructured.Unstructured
-	warnings map[types.UID]Warning // the latest about each object
-}
-
-var (
-	userCalls = regexp.MustCompile(`(?m)^# A user would call it (\w+)\.`)
-	momentAt  = regexp.MustCompile(`(?m)^# The time of the moment: (\S+)$`)
-)
+type recordedState struct{ recorded.State }
 
 func readRecording(t *testing.T, file string) recordedState {
 	t.Helper()
-	data, err := os.ReadFile(file)
+	state, err := recorded.Read(file)
 	if err != nil {
 		t.Fatal(err)
 	}
-	user, at := userCalls.FindSubmatch(data), momentAt.FindSubmatch(data)
-	if user == nil || at == nil {
-		t.Fatalf("%s has no comment with its user and its moment", file)
-	}
-	r := recordedState{user: Status(user[1]), warnings: map[types.UID]Warning{}}
-	if r.at, err = time.Parse(time.RFC3339, string(at[1])); err != nil {
-		t.Fatal(err)
-	}
-	for decoder := yaml.NewYAMLOrJSONDecoder(strings.NewReader(string(data)), 4096); ; {
-		o := &unstructured.Unstructured{}
-		err := decoder.Decode(o)
-		if errors.Is(err, io.EOF) {
-			return r
-		}
-		if err != nil {
-			t.Fatalf("%s: %v", file, err)
-		}
-		if o.GetKind() == "Event" {
-			r.addEvent(o)
-		} else {
-			r.objects = append(r.objects, o)
-		}
-	}
-}
-
-// addEvent adds an Event if it is the latest Warning about its object.
-func (r *recordedState) addEvent(event *unstructured.Unstructured) {
-	text := func(path ...string) string {
-		s, _, _ := unstructured.NestedString(event.Object, path...)
-		return s
-	}
-	uid := types.UID(text("involvedObject", "uid"))
-	if text("type") != "Warning" || uid == "" {
-		return
-	}
-	w := Warning{Reason: text("reason"), Message: text("message")}
-	w.Time, _ = time.Parse(time.RFC3339, cmp.Or(text("lastTimestamp"), text("eventTime")))
-	if old, ok := r.warnings[uid]; !ok || !w.Time.Before(old.Time) {
-		r.warnings[uid] = w
-	}
+	return recordedState{state}
 }
 
 func (r *recordedState) ctx(o *unstructured.Unstructured) Context {
-	return Context{Now: r.at, Warning: r.warnings[o.GetUID()]}
+	return Context{Now: r.At, Warning: Warning(r.Warnings[o.GetUID()])}
 }
 
 // assess returns the worst verdict on the resources of the workload, and all verdicts.
 func (r *recordedState) judge() (Verdict, []Verdict) {
 	var all []Verdict
-	for _, root := range Forest(r.objects, r.ctx) {
+	for _, root := range Forest(r.Objects, r.ctx) {
 		if root.Object.GetKind() != "Node" { // it belongs to no workload
 			all = append(all, root.Aggregate.Verdict)
 		}
