@@ -113,6 +113,11 @@ record-fixtures: ## Record the objects of workloads on a real node into internal
 	@$(call hack,record)
 	@exec bin/record $(ARGS)
 
+.PHONY: record-operators
+record-operators: ## Record the custom resources of real operators into config/health/testdata/recorded/
+	@$(call hack,record)
+	@exec bin/record --operators $(ARGS)
+
 .PHONY: bench-api
 bench-api: ## Measure the control-plane API with a fleet of 1,000 agents and 10 million Events; see docs/scale.md
 	@$(call hack,benchapi)
@@ -161,7 +166,7 @@ unit: cluster-binaries ## Run the tests of each package, with a real API server 
 
 .PHONY: test-e2e
 test-e2e: cluster-binaries ## Run the agent as a process on whole control planes, and attack the API: 5 min
-	$(E2E_TEST) -short -timeout 60m -p 2 -parallel 4 . ./attacks ./kstatus ./openapi ./oracle ./scenario/... ./upstream
+	$(E2E_TEST) -short -timeout 60m -p 2 -parallel 4 . ./attacks ./kstatus ./openapi ./operators ./oracle ./scenario/... ./upstream
 
 .PHONY: test-attacks
 test-attacks: ## Run all attacks on the API on both databases: 6 min

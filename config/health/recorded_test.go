@@ -1,6 +1,7 @@
 package catalogue
 
 import (
+	"maps"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -16,7 +17,12 @@ import (
 var conventionDeviations = map[string]struct {
 	got health.Status
 	why string
-}{}
+}{
+	"argo-rollouts-analysis: AnalysisTemplate success": {got: health.Unknown, why: "it holds settings and has no status"},
+	"flux-kustomization-dependency: Kustomization app": {
+		got: health.Reconciling, why: "the reason DependencyNotReady says that it waits, so it has until a deadline",
+	},
+}
 
 // recordings returns the recordings of operators by name.
 func recordings(t *testing.T) map[string]recorded.State {
@@ -48,9 +54,7 @@ func verdicts(nodes []*health.Node) map[string]health.Verdict {
 	out := map[string]health.Verdict{}
 	for _, n := range nodes {
 		out[n.Object.GetKind()+" "+n.Object.GetName()] = n.Aggregate.Verdict
-		for key, verdict := range verdicts(n.Children) {
-			out[key] = verdict
-		}
+		maps.Copy(out, verdicts(n.Children))
 	}
 	return out
 }

@@ -5,6 +5,9 @@
 //	record                       all scenarios
 //	record --only crash-at-once  one scenario
 //	record --check               compares with the existing files; exit code 1 for a difference
+//	record --operators           the scenarios of package internal/e2e/operators, to config/health/testdata/recorded
+//
+// The scenarios of operators need neither a real node nor root.
 package main
 
 import (
@@ -16,8 +19,11 @@ import (
 	"syscall"
 )
 
-// recorded names the folder of the recordings, relative to the module's root.
-const recorded = "internal/health/testdata/recorded"
+// The folders of the recordings, relative to the module's root.
+const (
+	recorded          = "internal/health/testdata/recorded"
+	recordedOperators = "config/health/testdata/recorded"
+)
 
 // validate returns an error that names the invalid flag and its accepted values.
 func (o options) validate(args []string) error {
@@ -33,13 +39,17 @@ func (o options) validate(args []string) error {
 func main() {
 	var o options
 	flag.BoolVar(&o.check, "check", false, "compare with the existing files instead of writing them")
-	flag.StringVar(&o.only, "only", "", "`name` of the only scenario to run; empty for all")
-	flag.StringVar(&o.dir, "dir", recorded, "`folder` of the recordings")
+	flag.StringVar(&o.only, "only", "", "`name` of the only scenario to run, or of the only operator; empty for all")
+	flag.BoolVar(&o.operators, "operators", false, "record custom resources of operators, without a real node")
+	flag.StringVar(&o.dir, "dir", "", "`folder` of the recordings (default "+recorded+", with --operators "+recordedOperators+")")
 	flag.IntVar(&o.parallel, "parallel", 10, "scenarios that run at a time")
 	flag.Parse()
 	if err := o.validate(flag.Args()); err != nil {
 		fmt.Fprintln(os.Stderr, "record:", err)
 		os.Exit(2)
+	}
+	if o.dir == "" {
+		o.dir = map[bool]string{false: recorded, true: recordedOperators}[o.operators]
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -14,16 +15,18 @@ import (
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/threeport/threeport-agent/internal/e2e/operators"
 	"github.com/threeport/threeport-agent/internal/e2e/scenario"
 	"github.com/threeport/threeport-agent/internal/e2e/scenario/recording"
 )
 
 // options are the parsed command line.
 type options struct {
-	check    bool
-	only     string
-	dir      string
-	parallel int
+	check     bool
+	operators bool
+	only      string
+	dir       string
+	parallel  int
 }
 
 // A moment is recorded after its objects have not changed for settleFor, checked every settleEvery.
@@ -39,7 +42,7 @@ func run(ctx context.Context, o options) (same bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	stack, err := start(ctx)
+	stack, err := start(ctx, operatorsOf(scenarios))
 	defer func() { err = errors.Join(err, stack.stop()) }()
 	if err != nil {
 		return false, err
@@ -59,14 +62,36 @@ func run(ctx context.Context, o options) (same bool, err error) {
 }
 
 func (o options) scenarios() ([]scenario.Scenario, error) {
+	all, from := scenario.All(), "internal/e2e/scenario/manifests"
+	if o.operators {
+		all, from = nil, "internal/e2e/operators/manifests"
+		for _, operator := range operators.All() {
+			if operator.Name == o.only {
+				return operator.Scenarios(), nil
+			}
+			all = append(all, operator.Scenarios()...)
+		}
+	}
 	if o.only == "" {
-		return scenario.All(), nil
+		return all, nil
 	}
-	s, ok := scenario.Get(o.only)
-	if !ok {
-		return nil, fmt.Errorf("--only: there is no scenario %q in internal/e2e/scenario/manifests", o.only)
+	for _, s := range all {
+		if s.Name == o.only {
+			return []scenario.Scenario{s}, nil
+		}
 	}
-	return []scenario.Scenario{s}, nil
+	return nil, fmt.Errorf("--only: there is no scenario %q in %s", o.only, from)
+}
+
+// operatorsOf returns the operators that scenarios need; none for those of a real node.
+func operatorsOf(scenarios []scenario.Scenario) []operators.Operator {
+	needed := map[string]bool{}
+	for _, s := range scenarios {
+		needed[s.Name] = s.Operator != nil
+	}
+	return slices.DeleteFunc(operators.All(), func(o operators.Operator) bool {
+		return !slices.ContainsFunc(o.Scenarios(), func(s scenario.Scenario) bool { return needed[s.Name] })
+	})
 }
 
 // recorder runs scenarios and collects their recordings.
@@ -115,8 +140,8 @@ func (r *recorder) run(ctx context.Context, s scenario.Scenario) error {
 			r.mu.Unlock()
 			return nil
 		}
-		if attempt == attempts || ctx.Err() != nil {
-			return err
+		if attempt == attempts || ctx.Err() != nil || r.stack.err() != nil {
+			return errors.Join(err, r.stack.err())
 		}
 		_, _ = fmt.Fprintf(os.Stderr, "%v\ntrying scenario %s again\n", err, s.Name)
 	}

@@ -136,6 +136,13 @@ func TestCacheKey(t *testing.T) {
 	if other := key("go1.26.0"); other == before {
 		t.Error("another go.sum has the same key")
 	}
+	before = key("go1.26.0")
+	if err := os.WriteFile(filepath.Join(b.source, "main.go"), []byte("package main\n\nfunc main() {}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if other := key("go1.26.0"); other == before {
+		t.Error("another main package of the pin has the same key")
+	}
 }
 
 func TestAssets_AllOrNone(t *testing.T) {

@@ -115,7 +115,7 @@ func playScenario(ctx context.Context, s scenario.Scenario, namespace string) (e
 	if err := env.Prepare(ctx); err != nil {
 		return err
 	}
-	objects, err := s.Objects(env.Namespace)
+	objects, err := s.Objects(env)
 	if err != nil {
 		return err
 	}

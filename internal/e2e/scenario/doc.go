@@ -5,7 +5,7 @@
 // hack/cmd/record records the objects of the API server at each moment; see package recording.
 //
 //	for _, s := range scenario.All() {
-//		objects, err := s.Objects(namespace) // create them
+//		objects, err := s.Objects(env) // create them
 //		err = s.Play(ctx, env, func(ctx context.Context, step scenario.Step, at recording.Snapshot) error { … })
 //	}
 //

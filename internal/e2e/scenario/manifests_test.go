@@ -39,7 +39,7 @@ func TestCatalogue_EachManifestHasOneScenario(t *testing.T) {
 	if _, ok := Get("absent"); ok {
 		t.Error("Get found a scenario that does not exist")
 	}
-	if _, err := (Scenario{Name: "absent"}).Objects("app"); err == nil {
+	if _, err := (Scenario{Name: "absent"}).Objects(Env{Namespace: "app"}); err == nil {
 		t.Error("Objects succeeded for a scenario that does not exist")
 	}
 }
@@ -90,7 +90,7 @@ var kinds = map[string]func() any{
 
 func TestManifests_MatchSchemas(t *testing.T) {
 	for _, s := range All() {
-		objects, err := s.Objects("app")
+		objects, err := s.Objects(Env{Namespace: "app"})
 		if err != nil {
 			t.Fatal(err)
 		}

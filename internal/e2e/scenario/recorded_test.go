@@ -63,7 +63,7 @@ func TestRecordings_MatchMoments(t *testing.T) {
 					t.Errorf("the recording does not contain %q", doc)
 				}
 			}
-			deployed, err := m.Objects(recording.Namespace)
+			deployed, err := m.Objects(Env{Namespace: recording.Namespace})
 			if err != nil {
 				t.Fatal(err)
 			}

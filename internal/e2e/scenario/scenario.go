@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"strings"
 	"time"
 
@@ -40,6 +41,18 @@ type Scenario struct {
 	Node bool
 	// Second is the second of a minute at which to deploy a workload that depends on the clock; else 0.
 	Second int
+	// Operator is set for a workload of custom resources.
+	Operator *Operator
+}
+
+// Operator is the operator that reconciles the custom resources of a scenario.
+type Operator struct {
+	// Manifests has NAME.yaml for each of its scenarios.
+	Manifests fs.FS
+	// Resources are the recorded custom resources.
+	Resources []recording.Resource
+	// Versions are the programs with their versions, such as "cert-manager v1.21.2".
+	Versions string
 }
 
 // Step is an action on a workload, and the moment that follows.
@@ -57,6 +70,13 @@ type Step struct {
 	// Status is the expected status of the workload. Reason is the expected reason: empty if the workload is healthy, or if
 	// several reasons are right.
 	Status, Reason string
+	// Parts are the expected statuses of the custom resources.
+	Parts []Part
+}
+
+// Part is a custom resource with the status that a user would give it.
+type Part struct {
+	Kind, Name, Status string
 }
 
 // ErrNotObserved means that a moment was not observed. A busy machine may miss a short moment, and most moments occur once.
@@ -71,6 +91,8 @@ type Env struct {
 	Namespace string
 	// Node is the real node. Only scenarios that act on it need it.
 	Node Node
+	// Addresses are the addresses in manifests, and those of this run in their place. Recordings have the former.
+	Addresses map[string]string
 }
 
 // Node has the actions of scenarios on the real node.
@@ -91,20 +113,39 @@ const (
 
 // Take takes a snapshot with the content of the scenario's recordings.
 func (s Scenario) Take(ctx context.Context, env Env) (recording.Snapshot, error) {
+	scope := recording.Scope{Namespace: env.Namespace, Addresses: map[string]string{}}
 	if s.Node {
-		return recording.Take(ctx, env.Client, env.Namespace, env.Node.Name())
+		scope.Nodes = []string{env.Node.Name()}
 	}
-	return recording.Take(ctx, env.Client, env.Namespace)
+	if s.Operator != nil {
+		scope.Also = s.Operator.Resources
+	}
+	for inManifest, here := range env.Addresses {
+		scope.Addresses[here] = inManifest
+	}
+	return recording.Take(ctx, env.Client, scope)
+}
+
+// manifest returns the text of the workload's manifest.
+func (s Scenario) manifest() ([]byte, error) {
+	if s.Operator != nil {
+		return fs.ReadFile(s.Operator.Manifests, s.Name+".yaml")
+	}
+	return manifests.ReadFile("manifests/" + s.Name + ".yaml")
 }
 
 // Objects returns the workload's objects, to be created in their order.
-func (s Scenario) Objects(namespace string) ([]*unstructured.Unstructured, error) {
-	text, err := manifests.ReadFile("manifests/" + s.Name + ".yaml")
+func (s Scenario) Objects(env Env) ([]*unstructured.Unstructured, error) {
+	text, err := s.manifest()
 	if err != nil {
 		return nil, fmt.Errorf("scenario %s: %w", s.Name, err)
 	}
+	var addresses []string
+	for inManifest, here := range env.Addresses {
+		addresses = append(addresses, inManifest, here)
+	}
 	var out []*unstructured.Unstructured
-	for decoder := yaml.NewYAMLOrJSONDecoder(strings.NewReader(string(text)), 4096); ; {
+	for decoder := yaml.NewYAMLOrJSONDecoder(strings.NewReader(strings.NewReplacer(addresses...).Replace(string(text))), 4096); ; {
 		obj := &unstructured.Unstructured{}
 		err := decoder.Decode(&obj.Object)
 		if errors.Is(err, io.EOF) {
@@ -113,21 +154,35 @@ func (s Scenario) Objects(namespace string) ([]*unstructured.Unstructured, error
 		if err != nil {
 			return nil, fmt.Errorf("scenario %s: %w", s.Name, err)
 		}
-		obj.SetNamespace(namespace)
+		obj.SetNamespace(env.Namespace)
+		if target, ok := obj.Object["spec"].(map[string]any); ok && target["targetNamespace"] != nil {
+			target["targetNamespace"] = env.Namespace
+		}
 		out = append(out, obj)
 	}
 }
 
 // Doc describes the workload. It is the comment at the head of the manifest.
 func (s Scenario) Doc() string {
-	text, _ := manifests.ReadFile("manifests/" + s.Name + ".yaml")
+	text, _ := s.manifest()
 	head, _, _ := strings.Cut(string(text), "\n")
 	return strings.TrimSpace(strings.TrimPrefix(head, "#"))
 }
 
 // Comment returns the head of a moment's recording.
 func Comment(s Scenario, step Step) string {
-	return fmt.Sprintf("%s\n%s\nA user would call it %s. Written by make record-fixtures: do not edit.", s.Doc(), step.Doc, step.Status)
+	target := "record-fixtures"
+	if s.Operator != nil {
+		target = "record-operators"
+	}
+	lines := []string{s.Doc(), step.Doc, fmt.Sprintf("A user would call it %s. Written by make %s: do not edit.", step.Status, target)}
+	for _, p := range step.Parts {
+		lines = append(lines, fmt.Sprintf("A user would call %s %s %s.", p.Kind, p.Name, p.Status))
+	}
+	if s.Operator != nil {
+		lines = append(lines, "The status is of "+s.Operator.Versions+".")
+	}
+	return strings.Join(lines, "\n")
 }
 
 // AwaitSecond waits until it is time to deploy the workload.

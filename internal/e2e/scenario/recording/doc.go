@@ -1,7 +1,7 @@
 // Package recording reads the objects and Events of a workload from an API server and normalizes them. Another run of the same
 // workload at another time on another machine results in the same file, byte by byte.
 //
-//	s, err := recording.Take(ctx, client, namespace)    // what is stored: objects and Events
+//	s, err := recording.Take(ctx, client, scope)        // what is stored: objects and Events
 //	text, err := recording.Text(s, "A web server …")    // its normal form, YAML
 //	s, err = recording.Parse(text)                      // and back
 //

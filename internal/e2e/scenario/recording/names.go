@@ -37,6 +37,8 @@ func generatedNames(d draft, times clock) [][]*generated {
 			c.prefixes[obj.GetGenerateName()] = kind
 		case kind == "ReplicaSet" || kind == "Job" || kind == "DaemonSet":
 			c.prefixes[obj.GetName()+"-"] = podKind
+		case kind == "Certificate": // the Secret that has its next key
+			c.prefixes[obj.GetName()+"-"] = "Secret"
 		}
 	}
 	for _, obj := range d.objects {

@@ -2,7 +2,10 @@ package recording
 
 import (
 	"fmt"
+	"maps"
 	"reflect"
+	"slices"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -17,6 +20,18 @@ type Snapshot struct {
 	// Objects are all objects except Events.
 	Objects []*unstructured.Unstructured
 	Events  []*unstructured.Unstructured
+}
+
+// replace replaces texts in objects and Events.
+func (s Snapshot) replace(texts map[string]string) {
+	var pairs []string
+	for _, old := range slices.Sorted(maps.Keys(texts)) {
+		pairs = append(pairs, old, texts[old])
+	}
+	rewrite := strings.NewReplacer(pairs...).Replace
+	for _, obj := range slices.Concat(s.Objects, s.Events) {
+		obj.Object = rewriteMap(obj.Object, rewrite)
+	}
 }
 
 // Of returns the objects of a type, such as Of[corev1.Pod]. The name of the type is the kind.

@@ -8,7 +8,9 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic/fake"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 )
@@ -58,7 +60,7 @@ func TestTake(t *testing.T) {
 		&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node-real"}},
 		&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node-0"}},
 	)
-	s, err := Take(context.Background(), client, "app", "node-real")
+	s, err := Take(context.Background(), client, Scope{Namespace: "app", Nodes: []string{"node-real"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -75,8 +77,30 @@ func TestTake(t *testing.T) {
 	if s.Taken.IsZero() || s.Namespace != "app" {
 		t.Errorf("the snapshot was taken at %s in namespace %q", s.Taken, s.Namespace)
 	}
-	if _, err := Take(context.Background(), client, "app", "node-7"); err == nil {
+	if _, err := Take(context.Background(), client, Scope{Namespace: "app", Nodes: []string{"node-7"}}); err == nil {
 		t.Error("Take accepts a node that does not exist")
+	}
+}
+
+func TestTake_CustomResources_WithAddressesOfManifests(t *testing.T) {
+	kind := schema.GroupVersionKind{Group: "example.org", Version: "v1", Kind: "Source"}
+	resource := kind.GroupVersion().WithResource("sources")
+	types := scheme(t)
+	types.AddKnownTypeWithName(kind, &unstructured.Unstructured{})
+	types.AddKnownTypeWithName(kind.GroupVersion().WithKind("SourceList"), &unstructured.UnstructuredList{})
+	source := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"url": "http://127.0.0.1:10123/app.git"}}}
+	source.SetGroupVersionKind(kind)
+	source.SetNamespace("app")
+	source.SetName("web")
+	client := fake.NewSimpleDynamicClient(types, source)
+	s, err := Take(context.Background(), client, Scope{
+		Namespace: "app", Also: []Resource{{kind.Kind, resource}}, Addresses: map[string]string{"127.0.0.1:10123": "127.0.0.1:8080"},
+	})
+	if err != nil || len(s.Objects) != 1 {
+		t.Fatalf("the snapshot has %d objects, error %v; want the Source", len(s.Objects), err)
+	}
+	if url, _, _ := unstructured.NestedString(s.Objects[0].Object, "spec", "url"); url != "http://127.0.0.1:8080/app.git" {
+		t.Errorf("the address is %s, want the one of the manifest", url)
 	}
 }
 

@@ -3,6 +3,7 @@ package recording
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -20,11 +21,14 @@ const (
 // RootCertificates is a ConfigMap of every namespace. Recordings omit it.
 const RootCertificates = "kube-root-ca.crt"
 
-// resources are the recorded resources, in the order of a recording: owners before the objects that they own.
-var resources = []struct {
-	kind     string
-	resource schema.GroupVersionResource
-}{
+// Resource is a resource to record. Its objects have a namespace.
+type Resource struct {
+	Kind string
+	schema.GroupVersionResource
+}
+
+// resources are the resources of every recording, in its order: owners before the objects that they own. Custom resources follow.
+var resources = []Resource{
 	{"ConfigMap", schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}},
 	{"Secret", schema.GroupVersionResource{Version: "v1", Resource: "secrets"}},
 	{"PersistentVolumeClaim", schema.GroupVersionResource{Version: "v1", Resource: "persistentvolumeclaims"}},
@@ -46,36 +50,47 @@ var (
 // rank returns the position of a kind in a recording.
 func rank(kind string) int {
 	for i, r := range resources {
-		if r.kind == kind {
+		if r.Kind == kind {
 			return i
 		}
 	}
 	return len(resources)
 }
 
+// Scope is what a recording has of a cluster.
+type Scope struct {
+	Namespace string
+	// Also are custom resources.
+	Also []Resource
+	// Nodes are names of nodes.
+	Nodes []string
+	// Addresses are the addresses of this run, such as 127.0.0.1:10123, and their replacements.
+	Addresses map[string]string
+}
+
 // Take reads a namespace and some nodes. The lists are read one after the other, so an object may be newer than its owner; a
 // state that lasts is still read consistently. Events are read last, so that no Event of an observed change is missing.
-func Take(ctx context.Context, client dynamic.Interface, namespace string, nodeNames ...string) (Snapshot, error) {
-	s := Snapshot{Namespace: namespace}
-	for _, r := range resources {
-		list, err := client.Resource(r.resource).Namespace(namespace).List(ctx, metav1.ListOptions{})
+func Take(ctx context.Context, client dynamic.Interface, scope Scope) (Snapshot, error) {
+	s := Snapshot{Namespace: scope.Namespace}
+	for _, r := range slices.Concat(resources, scope.Also) {
+		list, err := client.Resource(r.GroupVersionResource).Namespace(scope.Namespace).List(ctx, metav1.ListOptions{})
 		if err != nil {
-			return s, fmt.Errorf("take a snapshot: list %s: %w", r.resource.Resource, err)
+			return s, fmt.Errorf("take a snapshot: list %s: %w", r.Resource, err)
 		}
 		for i := range list.Items {
-			if obj := &list.Items[i]; r.kind != "ConfigMap" || obj.GetName() != RootCertificates {
+			if obj := &list.Items[i]; r.Kind != "ConfigMap" || obj.GetName() != RootCertificates {
 				s.Objects = append(s.Objects, obj)
 			}
 		}
 	}
-	for _, name := range nodeNames {
+	for _, name := range scope.Nodes {
 		node, err := client.Resource(nodes).Get(ctx, name, metav1.GetOptions{})
 		if err != nil {
 			return s, fmt.Errorf("take a snapshot: get node %s: %w", name, err)
 		}
 		s.Objects = append(s.Objects, node)
 	}
-	list, err := client.Resource(events).Namespace(namespace).List(ctx, metav1.ListOptions{})
+	list, err := client.Resource(events).Namespace(scope.Namespace).List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return s, fmt.Errorf("take a snapshot: list events: %w", err)
 	}
@@ -88,5 +103,6 @@ func Take(ctx context.Context, client dynamic.Interface, namespace string, nodeN
 			unstructured.RemoveNestedField(obj.Object, "data")
 		}
 	}
+	s.replace(scope.Addresses)
 	return s, nil
 }

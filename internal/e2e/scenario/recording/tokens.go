@@ -19,6 +19,12 @@ var (
 	uuid         = regexp.MustCompile(`\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b`)
 	digest       = regexp.MustCompile(`\bsha256:[0-9a-f]{64}\b`)
 	identifier   = regexp.MustCompile(`\b[0-9a-f]{64}\b`)
+	// certificate is a certificate, a request for one or a key in PEM, encoded in base64.
+	certificate = regexp.MustCompile(`^LS0tLS1CRUdJTi[A-Za-z0-9+/=]+$`)
+	// folder is a temporary folder of an operator.
+	folder = regexp.MustCompile(`(?:/[\w.-]+)+/operators-\d+(?:/[a-z-]+-\d{6,})*`)
+	// measured is a duration that was measured, not set.
+	measured = regexp.MustCompile(`\b(?:\d+m)?\d+\.\d{3,}m?s\b`)
 )
 
 // Their replacements in a recording.
@@ -26,6 +32,9 @@ const (
 	theAccessVolume = "kube-api-access-00000"
 	theScheduler    = "default-scheduler"
 	theDigest       = "sha256:image"
+	theFolder       = "/tmp"
+	theDuration     = "1s"
+	theCertificate  = "LS0tLS1CRUdJTi4uLg==" // -----BEGIN...
 )
 
 // dictionary replaces tokens, and addresses.
@@ -39,6 +48,10 @@ func newDictionary() dictionary {
 
 // rewrite replaces the values in the dictionary, and those with a fixed replacement.
 func (d dictionary) rewrite(text string) string {
+	text = certificate.ReplaceAllString(text, theCertificate)
+	text = digest.ReplaceAllString(text, theDigest)
+	text = folder.ReplaceAllString(text, theFolder)
+	text = measured.ReplaceAllString(text, theDuration)
 	text = accessVolume.ReplaceAllString(text, theAccessVolume)
 	text = scheduler.ReplaceAllString(text, theScheduler)
 	text = address.ReplaceAllStringFunc(text, d.address)
