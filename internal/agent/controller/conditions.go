@@ -168,12 +168,15 @@ func setShared(
 	})
 	var shared []string
 	for _, r := range resources {
-		shared = append(shared, fmt.Sprintf("%s is also listed by %s; through v0 only %s gets its Events", r.Ref,
-			strings.Join(r.Workloads, ", "), r.First))
+		others := strings.Join(r.Workloads, ", ")
+		if r.More > 0 {
+			others += fmt.Sprintf(" and %d more", r.More)
+		}
+		shared = append(shared, fmt.Sprintf("%s is also listed by %s; through v0 only %s gets its Events", r.Ref, others, r.First))
 	}
 	setIfAny(conditions, shared, metav1.Condition{
 		Type: v1alpha1.ConditionResourcesShared, Status: metav1.ConditionTrue, ObservedGeneration: wl.Generation, Reason: "SameResource",
-		Message: "other instances list the same resources; in report sets each instance gets their Events: ",
+		Message: fmt.Sprintf("other instances list the same resources; in report sets up to %d instances get their Events: ", target.MaxEventInstances),
 	})
 }
 

@@ -303,12 +303,16 @@ func (w *world) stored(name string) *v1alpha1.ThreeportWorkload {
 
 func (w *world) reconcile(name string) ctrl.Result {
 	w.Helper()
-	var result ctrl.Result
-	w.must(retryTimeouts(func() (err error) {
-		result, err = w.reconciler.Reconcile(w.Context(), ctrl.Request{NamespacedName: types.NamespacedName{Name: name}})
-		return err
-	}))
-	return result
+	for {
+		var result ctrl.Result
+		w.must(retryTimeouts(func() (err error) {
+			result, err = w.reconciler.Reconcile(w.Context(), ctrl.Request{NamespacedName: types.NamespacedName{Name: name}})
+			return err
+		}))
+		if result.RequeueAfter != declaredDelay {
+			return result
+		}
+	}
 }
 
 // expectEnded fails the test unless these instances are reported as no longer watched.

@@ -16,6 +16,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -73,9 +75,9 @@ const (
 	resyncInterval = 30 * time.Second
 	// changeDelay coalesces changes of a workload into one reconcile.
 	changeDelay = 200 * time.Millisecond
-	// besideDelay coalesces changes of the workloads beside a workload. A thousand may list the same object.
-	besideDelay = 5 * time.Second
-	// pollSpacing is the least time between two reconciles that only read the progress of delivery, of whatever workload.
+	// declaredDelay is the time after which a declared workload is reconciled again, for its finalizer and its status.
+	declaredDelay = time.Nanosecond
+	// pollSpacing is the least time between two reconciles without a change of the own workload, all workloads together.
 	pollSpacing = 20 * time.Millisecond
 )
 
@@ -98,7 +100,7 @@ type Reconciler struct {
 	mu sync.Mutex
 	// lastReconcile is when a reconcile last succeeded; at first, when the reconciler was made.
 	lastReconcile time.Time
-	queue         workqueue.TypedRateLimitingInterface[reconcile.Request]
+	queue         priorityqueue.PriorityQueue[reconcile.Request]
 	workloads     map[string]*workloadState
 }
 
@@ -154,7 +156,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	changes := source.Func(func(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		r.queue = queue
+		r.queue = queue.(priorityqueue.PriorityQueue[reconcile.Request])
 		return nil
 	})
 	if err := mgr.Add(manager.RunnableFunc(r.start)); err != nil { // also if there is no workload to reconcile
@@ -164,8 +166,8 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		For(&v1alpha1.ThreeportWorkload{}, builder.WithPredicates(predicate.Or(
 			predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}))).
 		WatchesRawSource(changes).
-		// A priority queue would serve the workloads of the first list after all changes of others.
-		WithOptions(controller.Options{MaxConcurrentReconciles: 4, UsePriorityQueue: new(false)}).
+		// Changed and new workloads come before all others.
+		WithOptions(controller.Options{MaxConcurrentReconciles: 8, UsePriorityQueue: new(true)}).
 		Complete(r)
 }
 
@@ -176,13 +178,15 @@ func (r *Reconciler) reconcileAfter(workload string, delay time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.queue != nil {
-		r.queue.AddAfter(reconcile.Request{NamespacedName: types.NamespacedName{Name: workload}}, delay)
+		r.queue.AddWithOpts(priorityqueue.AddOpts{After: delay, Priority: new(handler.LowPriority)},
+			reconcile.Request{NamespacedName: types.NamespacedName{Name: workload}})
 	}
 }
 
 // Reconcile declares a workload to the registry and updates its status.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	result, err := r.reconcile(ctx, req)
+	result.Priority = new(handler.LowPriority)
 	if err == nil {
 		r.mu.Lock()
 		r.lastReconcile = r.now()
@@ -206,6 +210,17 @@ func (r *Reconciler) reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if !wl.DeletionTimestamp.IsZero() {
 		return r.finalize(ctx, &wl)
 	}
+	list, err := r.lists.of(ctx, r.reader, &wl)
+	switch {
+	case errors.Is(err, errNewerList):
+		return ctrl.Result{}, nil
+	case err != nil:
+		return ctrl.Result{}, err
+	case list.excluded:
+		r.exclude(ctx, &wl)
+	case r.declare(ctx, &wl, list.resources): // the declarations of others do not wait for the writes of this one
+		return ctrl.Result{RequeueAfter: declaredDelay}, nil
+	}
 	if !controllerutil.ContainsFinalizer(&wl, v1alpha1.Finalizer) {
 		err := r.patchFinalizers(ctx, &wl, controllerutil.AddFinalizer)
 		switch {
@@ -215,31 +230,20 @@ func (r *Reconciler) reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 			return ctrl.Result{}, fmt.Errorf("add finalizer to ThreeportWorkload %s: %w", wl.Name, err)
 		}
 	}
-	list, err := r.lists.of(ctx, r.reader, &wl)
-	switch {
-	case errors.Is(err, errNewerList):
-		return ctrl.Result{}, nil
-	case err != nil:
-		return ctrl.Result{}, err
-	case list.excluded:
-		r.exclude(ctx, &wl)
-	default:
-		r.declare(ctx, &wl, list.resources)
-	}
 	if r.isNewRetry(&wl) {
 		r.delivery.RetryRejected(instanceOf(&wl))
 	}
 	return r.reconcileStatus(ctx, &wl)
 }
 
-// declare declares a workload to delivery and to the registry.
-func (r *Reconciler) declare(ctx context.Context, wl *v1alpha1.ThreeportWorkload, resources []v1alpha1.WorkloadResourceInstance) {
+// declare declares a workload to delivery and to the registry. It reports whether the declaration is another one than before.
+func (r *Reconciler) declare(ctx context.Context, wl *v1alpha1.ThreeportWorkload, resources []v1alpha1.WorkloadResourceInstance) bool {
 	instance := instanceOf(wl)
 	r.delivery.Declare(instance)
 	before, tracked := r.targets.Workload(wl.Name)
 	besideBefore := r.targets.WorkloadsBeside(wl.Name)
 	if !r.targets.Track(workloadOf(wl, resources)) {
-		return
+		return false
 	}
 	if tracked && before.Instance != instance {
 		r.endUnusedInstance(before, "names another instance")
@@ -247,6 +251,7 @@ func (r *Reconciler) declare(ctx context.Context, wl *v1alpha1.ThreeportWorkload
 	r.wake(besideBefore)
 	r.wake(r.targets.WorkloadsBeside(wl.Name))
 	ctrl.LoggerFrom(ctx).Info("Tracking workload", "instance", instance.String(), "resources", len(resources))
+	return true
 }
 
 // exclude ends the watch of a workload whose list is not held.
@@ -312,10 +317,11 @@ func (r *Reconciler) endUndeclared(ctx context.Context) error {
 	return nil
 }
 
-// wake schedules updates of other workloads, because their statuses name the one that changed.
+// wake schedules updates of other workloads, because their statuses name the one that changed. A thousand may list the same object.
 func (r *Reconciler) wake(others []string) {
+	delay := r.pollInterval()
 	for _, name := range others {
-		r.reconcileAfter(name, besideDelay)
+		r.reconcileAfter(name, delay)
 	}
 }
 

@@ -11,8 +11,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/threeport/threeport-agent/api/v1alpha1"
@@ -108,8 +108,8 @@ func TestReconcile_TwoWorkloadsOfInstance_StatusesNameEachOther(t *testing.T) {
 	w.reconciler.queue = queue
 	queued := func(want *v1alpha1.ThreeportWorkload) {
 		t.Helper()
-		if got := queue.take(); !maps.Equal(got, map[string]time.Duration{want.Name: besideDelay}) {
-			t.Fatalf("queued are %v, want %s after %s", got, want.Name, besideDelay)
+		if got := queue.take(); !maps.Equal(got, map[string]time.Duration{want.Name: statusInterval}) {
+			t.Fatalf("queued are %v, want %s after %s", got, want.Name, statusInterval)
 		}
 	}
 	expect := func(wl *v1alpha1.ThreeportWorkload, want string) {
@@ -158,15 +158,17 @@ func TestReconcile_TwoWorkloadsOfInstance_StatusesNameEachOther(t *testing.T) {
 
 // recordedQueue records which workloads are to be reconciled, and after which delay.
 type recordedQueue struct {
-	workqueue.TypedRateLimitingInterface[reconcile.Request]
+	priorityqueue.PriorityQueue[reconcile.Request]
 	delays map[string]time.Duration
 }
 
-func (q *recordedQueue) AddAfter(r reconcile.Request, delay time.Duration) {
+func (q *recordedQueue) AddWithOpts(o priorityqueue.AddOpts, requests ...reconcile.Request) {
 	if q.delays == nil {
 		q.delays = map[string]time.Duration{}
 	}
-	q.delays[r.Name] = delay
+	for _, r := range requests {
+		q.delays[r.Name] = o.After
+	}
 }
 
 // take returns the delays since the last call.

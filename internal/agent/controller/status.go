@@ -51,8 +51,8 @@ func (r *Reconciler) reconcileStatus(ctx context.Context, wl *v1alpha1.Threeport
 	return ctrl.Result{RequeueAfter: next}, nil
 }
 
-// pollInterval is the time between two reconciles of a workload with pending reports. Reports to an instance that the control plane does
-// not know are always pending.
+// pollInterval is the time between two reconciles of a workload with pending reports, or beside one that changed. Reports to an instance
+// that the control plane does not know are always pending.
 func (r *Reconciler) pollInterval() time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()

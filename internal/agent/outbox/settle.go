@@ -55,7 +55,14 @@ type MissingRow struct {
 	Removed bool
 }
 
-// isConfirmed reports whether the control plane has accepted a status of an instance.
+// IsConfirmed reports whether the control plane has accepted a status of an instance.
+func (o *Outbox) IsConfirmed(instance target.Instance) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.isConfirmed(instance)
+}
+
+// isConfirmed is IsConfirmed with mu held.
 func (o *Outbox) isConfirmed(instance target.Instance) bool {
 	status := o.entries[observe.Status{Workload: instance}.Key()]
 	return status != nil && status.receipt.Accepted

@@ -118,7 +118,7 @@ func (r *eventReporter) desired(ctx context.Context, instance target.Instance, r
 	slices.SortFunc(related, func(a, b target.Identity) int { return cmp.Compare(b.UID, a.UID) })
 	for _, id := range related {
 		// Thousands of Events may be about an object of a thousand instances.
-		ofObject := sync.OnceValue(func() []target.Attribution { return firstOfEachInstance(r.targets.Attributions(id)) })
+		ofObject := sync.OnceValue(func() []target.Attribution { return firstOfEachInstance(r.sink, r.targets.Attributions(id)) })
 		for _, name := range r.informers.EventsAbout(id) {
 			add(name, func(ev *corev1.Event) []target.Attribution {
 				if observe.IsAbout(ev, id) {
@@ -150,7 +150,7 @@ func (r *objectReporter) desiredTerminations(ctx context.Context, instance targe
 		if len(latest) == 0 {
 			continue
 		}
-		attributions := firstOfEachInstance(r.targets.Attributions(id))
+		attributions := firstOfEachInstance(r.sink, r.targets.Attributions(id))
 		for _, termination := range latest {
 			if report, ok := reportTo(instance, r.sink, attributions, newTermination(id, termination)); ok {
 				out = append(out, report)

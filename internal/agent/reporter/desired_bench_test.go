@@ -105,8 +105,8 @@ func BenchmarkReporter_DesiredState_SharedObject(b *testing.B) {
 		targets.Track(target.Workload{
 			Name: fmt.Sprint(n), Instance: instance, Resources: []target.Resource{{Ref: ref, Version: "v1", ID: n + 1}},
 		})
-		if instances = append(instances, instance); len(instances) > maxInstances { // the Events are not reported to the others
-			instances = instances[:maxInstances]
+		if instances = append(instances, instance); len(instances) > target.MaxEventInstances { // the Events are not reported to the others
+			instances = instances[:target.MaxEventInstances]
 		}
 	}
 	var eventItems []object
@@ -162,6 +162,7 @@ func (noSink) Cancel(observe.Key)                               {}
 func (noSink) ForgetExcept(observe.Subject, ...observe.Key)     {}
 func (noSink) DropRejected(observe.Subject, ...target.Instance) {}
 func (noSink) Knows(observe.Key) bool                           { return false }
+func (noSink) IsConfirmed(target.Instance) bool                 { return true }
 func (noSink) Events() []types.UID                              { return nil }
 func (noSink) ForgetRestoredEvents()                            {}
 

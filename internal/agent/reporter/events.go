@@ -89,28 +89,34 @@ func (r *eventReporter) newReport(ev *corev1.Event, initial bool) func(target.At
 	}
 }
 
-// maxInstances bounds the instances that an Event about a shared object is reported to: anybody may declare any number of them.
-const maxInstances = 32
-
-// firstOfEachInstance returns the first attribution of each of the first maxInstances instances.
-func firstOfEachInstance(attributions []target.Attribution) []target.Attribution {
-	var out []target.Attribution
+// firstOfEachInstance returns the first attribution of each instance, of target.MaxEventInstances instances at most. If there are more,
+// those that the control plane knows come first: anybody may declare an instance that does not exist.
+func firstOfEachInstance(ledger Ledger, attributions []target.Attribution) []target.Attribution {
+	seen := map[target.Instance]struct{}{}
+	var all []target.Attribution
 	for _, attribution := range attributions {
-		if len(out) == maxInstances {
-			break
-		}
-		if !slices.ContainsFunc(out, func(a target.Attribution) bool { return a.Instance == attribution.Instance }) {
-			out = append(out, attribution)
+		if _, again := seen[attribution.Instance]; !again {
+			seen[attribution.Instance] = struct{}{}
+			all = append(all, attribution)
 		}
 	}
-	return out
+	excess := len(all) - target.MaxEventInstances
+	if excess <= 0 {
+		return all
+	}
+	for i := len(all) - 1; i >= 0 && excess > 0; i-- {
+		if !ledger.IsConfirmed(all[i].Instance) {
+			all = slices.Delete(all, i, i+1)
+			excess--
+		}
+	}
+	return all[:min(len(all), target.MaxEventInstances)]
 }
 
-// eachInstance returns the reports of one Event, one for each instance of the attributions, up to maxInstances. The first one has the
-// row with the Event's UID, and the others have rows of their own. An instance keeps the row that it has, also if it becomes the first
+// eachInstance returns the reports of one Event, one for each instance of firstOfEachInstance. The first one has the row with the Event's UID, and the others have rows of their own. An instance keeps the row that it has, also if it becomes the first
 // one.
 func eachInstance(ledger Ledger, attributions []target.Attribution, report func(target.Attribution) observe.Event) []observe.Event {
-	first := firstOfEachInstance(attributions)
+	first := firstOfEachInstance(ledger, attributions)
 	out := make([]observe.Event, len(first))
 	for i := range first {
 		out[i] = reportOf(ledger, first, i, report)
@@ -122,7 +128,7 @@ func eachInstance(ledger Ledger, attributions []target.Attribution, report func(
 func reportTo(
 	instance target.Instance, ledger Ledger, attributions []target.Attribution, report func(target.Attribution) observe.Event,
 ) (observe.Event, bool) {
-	first := firstOfEachInstance(attributions)
+	first := firstOfEachInstance(ledger, attributions)
 	i := slices.IndexFunc(first, func(a target.Attribution) bool { return a.Instance == instance })
 	if i < 0 {
 		return observe.Event{}, false

@@ -42,6 +42,8 @@ type Ledger interface {
 	ForgetRestoredEvents()
 	// Events returns the UIDs of the cluster's Events that were reported.
 	Events() []types.UID
+	// IsConfirmed reports whether the control plane has accepted a status of an instance.
+	IsConfirmed(target.Instance) bool
 	// Knows reports whether a key was reported, or is about to be.
 	Knows(observe.Key) bool
 }

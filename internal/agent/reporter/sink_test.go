@@ -100,6 +100,8 @@ func (r *recorder) retainsNone(subject observe.Subject) bool {
 
 func (r *recorder) ForgetRestoredEvents() {}
 
+func (r *recorder) IsConfirmed(instance target.Instance) bool { return instance.ID%2 == 0 }
+
 func (r *recorder) Knows(key observe.Key) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -36,7 +36,9 @@ func (r *Resyncer) InitialSync(ctx context.Context, instance target.Instance, at
 	}
 	r.mu.Lock()
 	if err != nil {
-		r.lastState[instance] = desired
+		kept := desired
+		kept.Events = nil // there may be thousands, and the outbox has those that are pending
+		r.lastState[instance] = kept
 	} else {
 		delete(r.lastState, instance)
 	}

@@ -124,8 +124,12 @@ func (r *Registry) attributionsByLabel(instances []Instance, namespace string) [
 
 func (r *Registry) sorted(attributions []Attribution) []Attribution {
 	slices.SortStableFunc(attributions, func(a, b Attribution) int {
-		return cmp.Or(r.workloads[a.Workload].Declared.Compare(r.workloads[b.Workload].Declared),
-			cmp.Compare(a.Instance.ID, b.Instance.ID), cmp.Compare(a.Workload, b.Workload))
+		return r.workloads[a.Workload].compare(r.workloads[b.Workload])
 	})
 	return attributions
+}
+
+// compare orders workloads by the time of their declaration, then by instance and name.
+func (w *tracked) compare(other *tracked) int {
+	return cmp.Or(w.Declared.Compare(other.Declared), cmp.Compare(w.Instance.ID, other.Instance.ID), cmp.Compare(w.Name, other.Name))
 }

@@ -5,14 +5,23 @@ import (
 	"slices"
 )
 
-// SharedResource is a listed resource that workloads of other instances list too.
+// SharedResource is a listed resource that workloads of other instances list too. All but the Ref are empty after the first
+// maxSharedDetails of a workload.
 type SharedResource struct {
 	Ref
-	// Workloads are the names of those workloads, in order.
+	// Workloads are the names of the first maxSharedDetails of those workloads, in order. More is the number of the others.
 	Workloads []string
+	More      int
 	// First is the name of the workload that was declared first, of all that list the resource.
 	First string
 }
+
+// MaxEventInstances bounds the instances that an Event about a shared object is reported to. Their reports are kept in memory until they
+// are delivered.
+const MaxEventInstances = 16
+
+// maxSharedDetails bounds what is said about shared resources: a thousand workloads may share hundreds of resources.
+const maxSharedDetails = 5
 
 // SharedResources returns the resources of a workload that workloads of other instances list too, in the order of the list.
 func (r *Registry) SharedResources(workload string) []SharedResource {
@@ -24,16 +33,24 @@ func (r *Registry) SharedResources(workload string) []SharedResource {
 	}
 	var out []SharedResource
 	for _, ref := range w.resolved {
-		others := map[string]struct{}{}
-		for _, l := range r.listed[ref] {
-			if l.workload.Instance != w.Instance {
-				others[l.workload.Name] = struct{}{}
+		listings := r.listed[ref]
+		if !slices.ContainsFunc(listings, func(l listing) bool { return l.workload.Instance != w.Instance }) {
+			continue
+		}
+		shared := SharedResource{Ref: ref}
+		if len(out) < maxSharedDetails {
+			others := map[string]struct{}{}
+			for _, l := range listings {
+				if l.workload.Instance != w.Instance {
+					others[l.workload.Name] = struct{}{}
+				}
 			}
+			names := slices.Sorted(maps.Keys(others))
+			shared.Workloads = names[:min(len(names), maxSharedDetails)]
+			shared.More = len(names) - len(shared.Workloads)
+			shared.First = slices.MinFunc(listings, func(a, b listing) int { return a.workload.compare(b.workload) }).workload.Name
 		}
-		if len(others) > 0 {
-			first := r.sorted(r.attributionsByListing(ref, true))[0].Workload
-			out = append(out, SharedResource{Ref: ref, Workloads: slices.Sorted(maps.Keys(others)), First: first})
-		}
+		out = append(out, shared)
 	}
 	return out
 }
