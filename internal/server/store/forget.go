@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"slices"
 )
 
 // maxForgetBytes limits the rows of one transaction that forgets versions: SQLite writes a row with its documents again.
@@ -30,7 +31,7 @@ func (s *Store) forgetDefinitions(ctx context.Context, condition string, args ..
 	update := "UPDATE definitions AS d SET " + forgetVersion + " WHERE " + condition +
 		" AND (d.clusteruid, d.uid) > (?, ?) AND (d.clusteruid, d.uid) <= (?, ?)"
 	for last := (definition{}); ; {
-		found, err := collect(ctx, s.read, list, append(args[:len(args):len(args)], last.cluster, last.uid, maxRowsPerTx), scan)
+		found, err := collect(ctx, s.read, list, slices.Concat(args, []any{last.cluster, last.uid, maxRowsPerTx}), scan)
 		if err != nil {
 			return fmt.Errorf("list definitions: %w", err)
 		}
@@ -39,7 +40,7 @@ func (s *Store) forgetDefinitions(ctx context.Context, condition string, args ..
 			return nil
 		}
 		next := found[n-1]
-		err = s.exec(ctx, update, append(args[:len(args):len(args)], last.cluster, last.uid, next.cluster, next.uid)...)
+		err = s.exec(ctx, update, slices.Concat(args, []any{last.cluster, last.uid, next.cluster, next.uid})...)
 		if err != nil {
 			return fmt.Errorf("forget versions of definitions: %w", err)
 		}
@@ -63,7 +64,7 @@ func (s *Store) forgetObjects(ctx context.Context, condition string, args ...any
 		" AND r.id > ? ORDER BY r.id LIMIT ?"
 	update := "UPDATE workload_resource_instances AS r SET " + forgottenObject + " WHERE " + condition + " AND r.id > ? AND r.id <= ?"
 	for last := int64(-1); ; {
-		found, err := collect(ctx, s.read, list, append(args[:len(args):len(args)], last, maxRowsPerTx), scan)
+		found, err := collect(ctx, s.read, list, slices.Concat(args, []any{last, maxRowsPerTx}), scan)
 		if err != nil {
 			return fmt.Errorf("list resources: %w", err)
 		}
@@ -72,7 +73,7 @@ func (s *Store) forgetObjects(ctx context.Context, condition string, args ...any
 			return nil
 		}
 		next := found[n-1].id
-		if err := s.exec(ctx, update, append(args[:len(args):len(args)], last, next)...); err != nil {
+		if err := s.exec(ctx, update, slices.Concat(args, []any{last, next})...); err != nil {
 			return fmt.Errorf("forget objects of resources: %w", err)
 		}
 		last = next
