@@ -301,6 +301,7 @@ func (w *world) stored(name string) *v1alpha1.ThreeportWorkload {
 	return wl
 }
 
+// reconcile reconciles a workload until the next step is due later.
 func (w *world) reconcile(name string) ctrl.Result {
 	w.Helper()
 	for {
@@ -309,7 +310,7 @@ func (w *world) reconcile(name string) ctrl.Result {
 			result, err = w.reconciler.Reconcile(w.Context(), ctrl.Request{NamespacedName: types.NamespacedName{Name: name}})
 			return err
 		}))
-		if result.RequeueAfter != declaredDelay {
+		if result.RequeueAfter != nextStepDelay {
 			return result
 		}
 	}

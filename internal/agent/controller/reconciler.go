@@ -75,11 +75,15 @@ const (
 	resyncInterval = 30 * time.Second
 	// changeDelay coalesces changes of a workload into one reconcile.
 	changeDelay = 200 * time.Millisecond
-	// declaredDelay is the time after which a declared workload is reconciled again, for its finalizer and its status.
-	declaredDelay = time.Nanosecond
+	// nextStepDelay is the time after which a workload is reconciled again, for its next step.
+	nextStepDelay = time.Nanosecond
 	// pollSpacing is the least time between two reconciles without a change of the own workload, all workloads together.
 	pollSpacing = 20 * time.Millisecond
 )
+
+// finalizerPriority is the priority of the second step of a new workload. A thousand may be created at once: first all of them are
+// declared, which needs no request, then get their finalizers, then their statuses.
+const finalizerPriority = handler.LowPriority / 2
 
 // Reconciler reconciles ThreeportWorkloads.
 type Reconciler struct {
@@ -186,7 +190,9 @@ func (r *Reconciler) reconcileAfter(workload string, delay time.Duration) {
 // Reconcile declares a workload to the registry and updates its status.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	result, err := r.reconcile(ctx, req)
-	result.Priority = new(handler.LowPriority)
+	if result.Priority == nil {
+		result.Priority = new(handler.LowPriority)
+	}
 	if err == nil {
 		r.mu.Lock()
 		r.lastReconcile = r.now()
@@ -218,8 +224,8 @@ func (r *Reconciler) reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return ctrl.Result{}, err
 	case list.excluded:
 		r.exclude(ctx, &wl)
-	case r.declare(ctx, &wl, list.resources): // the declarations of others do not wait for the writes of this one
-		return ctrl.Result{RequeueAfter: declaredDelay}, nil
+	case r.declare(ctx, &wl, list.resources):
+		return ctrl.Result{RequeueAfter: nextStepDelay, Priority: new(finalizerPriority)}, nil
 	}
 	if !controllerutil.ContainsFinalizer(&wl, v1alpha1.Finalizer) {
 		err := r.patchFinalizers(ctx, &wl, controllerutil.AddFinalizer)
@@ -229,6 +235,7 @@ func (r *Reconciler) reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		case err != nil:
 			return ctrl.Result{}, fmt.Errorf("add finalizer to ThreeportWorkload %s: %w", wl.Name, err)
 		}
+		return ctrl.Result{RequeueAfter: nextStepDelay}, nil
 	}
 	if r.isNewRetry(&wl) {
 		r.delivery.RetryRejected(instanceOf(&wl))

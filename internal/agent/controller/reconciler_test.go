@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -13,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/threeport/threeport-agent/api/v1alpha1"
@@ -42,6 +44,42 @@ func TestReconcile_Repeated_DeclaresOnce(t *testing.T) {
 	if declared.Instance.ID != wl.Spec.WorkloadInstanceID || len(declared.Resources) != 2 ||
 		declared.Resources[1].ID != wl.Spec.WorkloadResourceInstances[1].ThreeportID || declared.Resources[1].Name != "b" {
 		t.Errorf("the declaration is %+v, want %+v", declared, wl.Spec)
+	}
+}
+
+// A thousand workloads may be created at once: all are declared before the first writes, and have finalizers before the first statuses.
+func TestReconcile_New_StepsHavePriorities(t *testing.T) {
+	w := newWorld(t)
+	wl := workload("new", "a")
+	w.create(wl)
+	for _, want := range []struct {
+		step     string
+		priority int
+		delay    time.Duration
+	}{
+		{"declared", finalizerPriority, nextStepDelay},
+		{"declared, finalizer", handler.LowPriority, nextStepDelay},
+		{"declared, finalizer, status", handler.LowPriority, resyncInterval},
+	} {
+		var result ctrl.Result
+		w.must(retryTimeouts(func() (err error) {
+			result, err = w.reconciler.Reconcile(t.Context(), requestOf(wl))
+			return err
+		}))
+		var done []string
+		if _, declared := w.targets.Workload(wl.Name); declared {
+			done = append(done, "declared")
+		}
+		stored := w.stored(wl.Name)
+		if len(stored.Finalizers) > 0 {
+			done = append(done, "finalizer")
+		}
+		if stored.Status.ObservedGeneration > 0 {
+			done = append(done, "status")
+		}
+		if got := strings.Join(done, ", "); got != want.step || result.Priority == nil || *result.Priority != want.priority || result.RequeueAfter != want.delay {
+			t.Errorf("done is %q, the next step %+v; want %+v", got, result, want)
+		}
 	}
 }
 
