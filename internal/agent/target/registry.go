@@ -1,6 +1,7 @@
 package target
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"sync"
@@ -13,7 +14,7 @@ import (
 type Registry struct {
 	mu        sync.RWMutex
 	workloads map[string]*tracked              // by the ThreeportWorkload's name
-	listed    map[Ref][]listing                // the listings of an object
+	listed    map[Ref][]listing                // the listings of an object, in the order of the workloads
 	instances map[Instance]map[string]struct{} // names of the workloads of an instance
 	scopes    map[schema.GroupKind]bool        // whether a kind is namespaced; absent while unknown
 	graph     graph
@@ -52,6 +53,10 @@ func (w *tracked) resolvedWorkload() Workload {
 type listing struct {
 	workload *tracked
 	index    int
+}
+
+func (l listing) compare(other listing) int {
+	return cmp.Or(l.workload.compare(other.workload), cmp.Compare(l.index, other.index))
 }
 
 // NewRegistry returns an empty registry.
@@ -139,7 +144,9 @@ func (r *Registry) addWorkload(w *tracked) {
 	r.workloads[w.Name] = w
 	add(r.instances, w.Instance, w.Name)
 	for i, ref := range w.resolved {
-		r.listed[ref] = append(r.listed[ref], listing{workload: w, index: i})
+		l := listing{workload: w, index: i}
+		at, _ := slices.BinarySearchFunc(r.listed[ref], l, listing.compare)
+		r.listed[ref] = slices.Insert(r.listed[ref], at, l)
 	}
 	r.markWorkloadAffected(w)
 }

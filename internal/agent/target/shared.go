@@ -48,7 +48,7 @@ func (r *Registry) SharedResources(workload string) []SharedResource {
 			names := slices.Sorted(maps.Keys(others))
 			shared.Workloads = names[:min(len(names), maxSharedDetails)]
 			shared.More = len(names) - len(shared.Workloads)
-			shared.First = slices.MinFunc(listings, func(a, b listing) int { return a.workload.compare(b.workload) }).workload.Name
+			shared.First = listings[0].workload.Name
 		}
 		out = append(out, shared)
 	}
