@@ -116,6 +116,15 @@ func (e agentBuild) command(w *world.World) world.Command {
 // control group: the test measures its memory.
 func newWorldToMeasure(t *testing.T, flags ...string) *faultWorld {
 	t.Helper()
+	w, launch := newIdleWorldToMeasure(t, flags...)
+	launch()
+	w.AwaitAgent(w.Ctx, w.agent)
+	return w
+}
+
+// newIdleWorldToMeasure returns such a world without an agent, and a function that starts it.
+func newIdleWorldToMeasure(t *testing.T, flags ...string) (w *faultWorld, launch func()) {
+	t.Helper()
 	build, err := shippedBounds()
 	if err != nil {
 		t.Fatal(err)
@@ -124,12 +133,13 @@ func newWorldToMeasure(t *testing.T, flags ...string) *faultWorld {
 		t.Fatal(err)
 	}
 	build.confined = false
-	w := newWorldOn(t, ownCluster(t))
-	w.agent = w.LaunchAgent(build.command(w.World), slices.Concat(w.protocol.agent, []string{
-		"--kubeconfig=" + w.kubeconfig(w.toCluster.Listen), "--threeport-api-server=" + w.toAPI.Listen, "--state-dir=" + filepath.Join(t.TempDir(), "state"),
-	}, flags)...)
-	w.AwaitAgent(w.Ctx, w.agent)
-	return w
+	w = newWorldOn(t, ownCluster(t))
+	return w, func() {
+		w.Helper()
+		w.agent = w.LaunchAgent(build.command(w.World), slices.Concat(w.protocol.agent, []string{
+			"--kubeconfig=" + w.kubeconfig(w.toCluster.Listen), "--threeport-api-server=" + w.toAPI.Listen, "--state-dir=" + filepath.Join(t.TempDir(), "state"),
+		}, flags)...)
+	}
 }
 
 // declareConfigMaps creates ConfigMaps and a ThreeportWorkload that lists them.
