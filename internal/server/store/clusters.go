@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 
 	"github.com/threeport/threeport-agent/internal/threeport"
@@ -51,6 +52,9 @@ func (s *Store) DeleteCluster(ctx context.Context, uid string) (workloads int64,
 			released, err = s.releaseWorkloads(ctx, tx, uid)
 			return err
 		})
+		if errors.Is(err, ErrNotFound) && workloads > 0 { // a concurrent request deleted the rest
+			return workloads, nil
+		}
 		workloads += released
 		more = released == maxRowsPerTx
 	}
