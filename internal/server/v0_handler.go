@@ -146,16 +146,15 @@ func (v *v0API) createRow(req *v0Request) error {
 
 // setInstanceOfEvent adds the instance to an Event of an agent that names only a resource: the limits of Events are those of an instance.
 func (v *v0API) setInstanceOfEvent(req *v0Request, values []any) error {
-	instance, isEvent := req.resource.Field("WorkloadInstanceID")
-	helm, _ := req.resource.Field("HelmWorkloadInstanceID")
-	resource, _ := req.resource.Field("WorkloadResourceInstanceID")
-	if !isEvent || req.resource.Object != objectEvent || auth.PrincipalFrom(req.Context()).Role != auth.RoleAgent ||
-		values[instance] != nil || values[helm] != nil {
+	if req.resource.Object != objectEvent || auth.PrincipalFrom(req.Context()).Role != auth.RoleAgent {
 		return nil
 	}
+	instance, _ := req.resource.Field("WorkloadInstanceID")
+	helm, _ := req.resource.Field("HelmWorkloadInstanceID")
+	resource, _ := req.resource.Field("WorkloadResourceInstanceID")
 	id, named := values[resource].(int64)
-	if !named {
-		return nil // authorize has refused it
+	if !named || values[instance] != nil || values[helm] != nil {
+		return nil
 	}
 	owner, err := v.store.ResourceOwner(req.Context(), id)
 	if err != nil {

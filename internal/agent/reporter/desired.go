@@ -98,7 +98,7 @@ func (r *Reporter) listings(instance target.Instance, id target.Identity) []targ
 func (r *eventReporter) desired(ctx context.Context, instance target.Instance, related []target.Identity) []observe.Event {
 	var out []observe.Event
 	done := map[types.NamespacedName]struct{}{}
-	add := func(name types.NamespacedName, attributionsOf func(*corev1.Event) []target.Attribution) {
+	add := func(name types.NamespacedName, firstOf func(*corev1.Event) []target.Attribution) {
 		if _, again := done[name]; again || ctx.Err() != nil {
 			return
 		}
@@ -107,12 +107,14 @@ func (r *eventReporter) desired(ctx context.Context, instance target.Instance, r
 		if !ok || ev.Shortened { // a comparison does not read an Event whole: that is a request for each
 			return
 		}
-		if report, ok := reportTo(instance, r.sink, attributionsOf(ev.Event), r.newReport(ev.Event, ev.Initial)); ok {
+		if report, ok := reportTo(instance, r.sink, firstOf(ev.Event), r.newReport(ev.Event, ev.Initial)); ok {
 			out = append(out, report)
 		}
 	}
 	for _, name := range r.notes.aboutUnknownObjects(instance) {
-		add(name, func(ev *corev1.Event) []target.Attribution { return r.attributions(name, ev) })
+		add(name, func(ev *corev1.Event) []target.Attribution {
+			return firstOfEachInstance(r.sink, r.attributions(name, ev))
+		})
 	}
 	// The Events of a name include those of its objects, so the identities without a UID come last.
 	slices.SortFunc(related, func(a, b target.Identity) int { return cmp.Compare(b.UID, a.UID) })
@@ -124,7 +126,7 @@ func (r *eventReporter) desired(ctx context.Context, instance target.Instance, r
 				if observe.IsAbout(ev, id) {
 					return ofObject()
 				}
-				return r.attributions(name, ev)
+				return firstOfEachInstance(r.sink, r.attributions(name, ev))
 			})
 		}
 	}

@@ -72,8 +72,7 @@ func (r *eventReporter) reconcileLong(ctx context.Context, name types.Namespaced
 
 // reports returns the reports of an Event, one for each instance. initial is true for an Event in an informer's first list.
 func (r *eventReporter) reports(name types.NamespacedName, ev *corev1.Event, initial bool) []observe.Event {
-	newReport := r.newReport(ev, initial)
-	return eachInstance(r.sink, r.attributions(name, ev), newReport)
+	return eachInstance(r.sink, r.attributions(name, ev), r.newReport(ev, initial))
 }
 
 // newReport returns a function that makes the report of an Event to an instance.
@@ -92,6 +91,9 @@ func (r *eventReporter) newReport(ev *corev1.Event, initial bool) func(target.At
 // firstOfEachInstance returns the first attribution of each instance, of target.MaxEventInstances instances at most. If there are more,
 // those that the control plane knows come first: anybody may declare an instance that does not exist.
 func firstOfEachInstance(ledger Ledger, attributions []target.Attribution) []target.Attribution {
+	if len(attributions) <= 1 {
+		return attributions
+	}
 	seen := map[target.Instance]struct{}{}
 	var all []target.Attribution
 	for _, attribution := range attributions {
@@ -113,8 +115,8 @@ func firstOfEachInstance(ledger Ledger, attributions []target.Attribution) []tar
 	return all[:min(len(all), target.MaxEventInstances)]
 }
 
-// eachInstance returns the reports of one Event, one for each instance of firstOfEachInstance. The first one has the row with the Event's UID, and the others have rows of their own. An instance keeps the row that it has, also if it becomes the first
-// one.
+// eachInstance returns the reports of one Event, one for each instance of firstOfEachInstance. The first one has the row with the
+// Event's UID, and the others have rows of their own. An instance keeps the row that it has, also if it becomes the first one.
 func eachInstance(ledger Ledger, attributions []target.Attribution, report func(target.Attribution) observe.Event) []observe.Event {
 	first := firstOfEachInstance(ledger, attributions)
 	out := make([]observe.Event, len(first))
@@ -124,11 +126,11 @@ func eachInstance(ledger Ledger, attributions []target.Attribution, report func(
 	return out
 }
 
-// reportTo returns the report of one Event to one instance, as eachInstance does; false if it has none.
+// reportTo returns the report of one Event to one instance, as eachInstance does; false if it has none. first is the result of
+// firstOfEachInstance.
 func reportTo(
-	instance target.Instance, ledger Ledger, attributions []target.Attribution, report func(target.Attribution) observe.Event,
+	instance target.Instance, ledger Ledger, first []target.Attribution, report func(target.Attribution) observe.Event,
 ) (observe.Event, bool) {
-	first := firstOfEachInstance(ledger, attributions)
 	i := slices.IndexFunc(first, func(a target.Attribution) bool { return a.Instance == instance })
 	if i < 0 {
 		return observe.Event{}, false
