@@ -36,6 +36,8 @@ func main() {
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	if len(args) > 0 {
 		switch args[0] {
+		case "cluster":
+			return runCluster(ctx, args[1:], stdout, stderr)
 		case "token":
 			return runToken(ctx, args[1:], stdout, stderr)
 		case "workload":
@@ -58,7 +60,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		return 0
 	}
 	if o.flags.NArg() > 0 {
-		printError(stderr, fmt.Errorf("unexpected argument %q: the commands are token, workload and backup; see --help", o.flags.Arg(0)))
+		printError(stderr, fmt.Errorf("unexpected argument %q: the commands are cluster, token, workload and backup; see --help", o.flags.Arg(0)))
 		return exitUsage
 	}
 	config, err := o.complete()
@@ -66,6 +68,12 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		printError(stderr, fmt.Errorf("%w; see --help", err))
 		return exitUsage
 	}
+	stopProfiles, err := serveProfiles(ctx, o.pprofAddress)
+	if err != nil {
+		printError(stderr, err)
+		return exitFailed
+	}
+	defer stopProfiles()
 	return serve(ctx, config, stderr)
 }
 

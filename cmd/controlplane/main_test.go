@@ -50,6 +50,8 @@ func TestRun_InvalidArguments(t *testing.T) {
 		{"bad address", []string{"--bind-address=1323"}, 2, "accepted is HOST:PORT"},
 		{"bad port", []string{"--bind-address=:99999"}, 2, `bind address ":99999": accepted is HOST:PORT`},
 		{"no port", []string{"--bind-address=127.0.0.1:"}, 2, "with a port of 0 to 65535"},
+		{"profiles for other machines", []string{"--pprof-bind-address=:6060"}, 2, `--pprof-bind-address is ":6060": give a loopback address`},
+		{"profiles at a used port", []string{"--auth-enabled=false", "--database=sqlite::memory:", "--pprof-bind-address=" + used.Addr().String()}, 1, "--pprof-bind-address: listen tcp"},
 		{"bad database", []string{"--database=mysql://user:hunter2@host/db"}, 2, "must be sqlite:FILE, sqlite::memory: or postgres://"},
 		{"two databases", []string{"--database=sqlite::memory:", "--database-file=hunter2"}, 2, "exclude each other: set one of them"},
 		{"no file with the database", []string{"--database-file=/nowhere/database"}, 2, "/nowhere/database"},
@@ -93,7 +95,7 @@ func TestRun_InvalidArguments(t *testing.T) {
 		{"no certificate", []string{"--cert-file=/nowhere/tls.crt", "--database=sqlite::memory:"}, 1, "--auth-enabled=false"},
 		// The line ends there: a hint on the server's certificates would not help.
 		{"no secret of the provider's", slices.Concat(signOn, []string{"--oidc-client-secret-file=/nowhere/secret"}), 1, "open /nowhere/secret: no such file or directory\n"},
-		{"no redaction rules", slices.Concat(signOn, []string{"--redaction-rules=/nowhere/rules.yaml"}), 1, "redaction rules (--redaction-rules): read the rules: stat /nowhere/rules.yaml: no such file or directory\n"},
+		{"no redaction rules", slices.Concat(signOn, []string{"--redaction-rules=/nowhere/rules.yaml"}), 1, "redaction rules (--redaction-rules): read the files: stat /nowhere/rules.yaml: no such file or directory\n"},
 		{"no authorities of the provider's", slices.Concat(signOn, []string{"--oidc-ca-file=/nowhere/ca.crt"}), 1, "open /nowhere/ca.crt: no such file or directory\n"},
 		{"backup of PostgreSQL", []string{"backup", "--database=postgres://user:hunter2@host/db"}, 1, "pg_dump"},
 		{"backup of memory", []string{"backup", "--database=sqlite::memory:"}, 1, "set the address of the server's database with"},

@@ -18,10 +18,11 @@ import (
 
 // options are the flags of the server.
 type options struct {
-	flags       *flag.FlagSet
-	config      server.Config
-	database    databaseFlags
-	showVersion bool
+	flags        *flag.FlagSet
+	config       server.Config
+	database     databaseFlags
+	pprofAddress string
+	showVersion  bool
 	// Requests per second.
 	agentRate, viewerRate, adminRate float64
 }
@@ -43,7 +44,7 @@ func newOptions() *options {
 
 // printHelp prints the commands and the flags.
 func (o *options) printHelp(out io.Writer) {
-	_, _ = io.WriteString(out, "usage: controlplane [flags]\n       controlplane token create|list|revoke [flags]\n       controlplane workload assign|release [flags]\n       controlplane backup [flags] > FILE\n\n")
+	_, _ = io.WriteString(out, "usage: controlplane [flags]\n       controlplane cluster add NAME [flags]\n       controlplane token create|list|revoke [flags]\n       controlplane workload assign|release [flags]\n       controlplane backup [flags] > FILE\n\n")
 	o.flags.SetOutput(out)
 	o.flags.PrintDefaults()
 }
@@ -56,6 +57,7 @@ func (o *options) registerServer() {
 		return err
 	})
 	f.BoolVar(&c.StrictV0, "strict-v0", c.StrictV0, "behave exactly as Threeport's own API: serve v0 only, and create two rows if the same RuntimeEventUID is posted twice (for tests)")
+	f.StringVar(&o.pprofAddress, "pprof-bind-address", "", "loopback `IP:PORT` of Go's profiles, /debug/pprof/; empty for none")
 	f.BoolVar(&o.showVersion, "version", false, "print the version and exit")
 }
 
@@ -128,6 +130,12 @@ func (o *options) registerLimits() {
 	f.Var((*duration)(&m.Retention.EventAge), "event-retention", "`duration` for which Events are kept")
 	f.Var((*count)(&m.Retention.EventCount), "events-per-workload", "maximum `number` of Events per workload; the oldest are removed")
 	f.Var((*duration)(&m.Retention.TombstoneAge), "tombstone-retention", "`duration` for which deleted objects are remembered")
+	f.Var((*count)(&o.config.WorkloadMetrics.Workloads), "workload-metrics", "maximum `number` of workloads with a metric of their status, the first by ID; 0 for no such metric")
+	f.Func("workload-metrics-labels", "`labels` of this metric besides the status, separated by commas: some of workload, cluster, cluster_uid, workload_id, workload_type (default workload,cluster)",
+		func(text string) error {
+			o.config.WorkloadMetrics.Labels = strings.Split(text, ",")
+			return nil
+		})
 	f.Var((*duration)(&m.Retention.AuditAge), "audit-retention", "`duration` for which audit records are kept; 0 keeps all")
 }
 
@@ -136,6 +144,9 @@ func (o *options) complete() (config server.Config, err error) {
 	config = o.config
 	config.Version = version.String()
 	if config.Database, err = o.database.address(); err != nil {
+		return config, err
+	}
+	if err := validateProfiles(o.pprofAddress); err != nil {
 		return config, err
 	}
 	if err := o.checkAuthentication(); err != nil {

@@ -51,6 +51,7 @@ func (l bodyLimit) read(w http.ResponseWriter, req *http.Request, first int64, g
 		}
 		n, err := reader.Read(body[len(body):cap(body)])
 		body = body[:len(body)+n]
+		bodyRead(req, n)
 		if errors.Is(err, io.EOF) {
 			_ = controller.SetReadDeadline(time.Time{}) // it would end the request while it is served
 			return body, nil

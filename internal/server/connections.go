@@ -9,6 +9,7 @@ import (
 	"net/netip"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -43,6 +44,13 @@ type connections struct {
 	authenticated   int
 	byRole          map[auth.Role]int
 	bySender        map[string]int
+	overheads       map[string]*senderOverhead // by the name of the sender
+}
+
+// senderOverhead is that of the open connections of a sender, also of those beyond the bounds.
+type senderOverhead struct {
+	*overhead
+	connections int
 }
 
 // newConnections permits a viewer or an administrator this many authenticated connections. A watch over HTTP/1.1 takes one. Connections
@@ -55,6 +63,7 @@ func newConnections(perPerson int, proxies []netip.Prefix) *connections {
 		}),
 		unauthenticated: list.New(),
 		byAddress:       map[string]int{}, byRole: map[auth.Role]int{}, bySender: map[string]int{},
+		overheads: map[string]*senderOverhead{},
 	}
 }
 
@@ -70,7 +79,13 @@ type connection struct {
 
 	isAuthenticated atomic.Bool // for a check without the mutex
 
+	isHTTP1   atomic.Bool  // it had a request of HTTP/1.1, so that it never has one of HTTP/2
 	handshake atomic.Int64 // the bytes that the client may still send in the TLS handshake; 0 after it
+
+	overhead atomic.Pointer[overhead]
+	shares   *senderOverhead // the overhead of its sender; nil without an authenticated request. Guarded by the mutex of connections.
+	done     chan struct{}   // closed with the connection
+	isClosed bool            // guarded by the mutex of connections
 }
 
 // listen returns a listener whose connections are counted.
@@ -92,10 +107,14 @@ func (l *countingListener) Accept() (net.Conn, error) {
 // add counts a new connection, and closes another one if there are too many.
 func (c *connections) add(accepted net.Conn) *connection {
 	peer := accepted.RemoteAddr().String()
-	added := &connection{Conn: accepted, of: c, address: networkOf(peer)}
+	added := &connection{
+		Conn: accepted, of: c, address: networkOf(peer), done: make(chan struct{}),
+	}
+	added.overhead.Store(newOverhead(time.Now()))
 	if at, err := netip.ParseAddrPort(peer); err != nil || !isTrusted(at.Addr(), c.proxies) {
 		added.refused = newRefused()
 	}
+	added.handshake.Store(maxHandshakeBytes)
 	c.mu.Lock()
 	surplus := c.surplus(added.address)
 	added.place = c.unauthenticated.PushBack(added)
@@ -131,6 +150,7 @@ func (c *connections) authenticate(opened *connection, by sender) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.share(opened, by)
 	if opened.place == nil || c.authenticated >= maxAuthenticated {
 		return // it was closed, or authenticated meanwhile
 	}
@@ -149,6 +169,28 @@ func (c *connections) authenticate(opened *connection, by sender) {
 	c.bySender[by.name]++
 }
 
+// share lets a connection use the overhead of its sender, with the mutex held. An overhead is kept until it is full again, so that a sender
+// gains nothing by new connections.
+func (c *connections) share(opened *connection, by sender) {
+	if opened.shares != nil || opened.isClosed {
+		return
+	}
+	of := c.overheads[by.name]
+	if of == nil {
+		now := time.Now()
+		for name, other := range c.overheads {
+			if other.connections == 0 && other.isFull(now) {
+				delete(c.overheads, name)
+			}
+		}
+		of = &senderOverhead{overhead: newSharedOverhead(now)}
+		c.overheads[by.name] = of
+	}
+	of.connections++
+	opened.shares = of
+	opened.overhead.Store(of.overhead)
+}
+
 // counts returns the crowd, which is 1 for up to few unauthenticated connections and grows with their number. For an authenticated
 // connection of a person, ofPerson is the number of those of the same person; else 0.
 func (c *connections) counts(opened *connection) (crowd, ofPerson int) {
@@ -159,6 +201,14 @@ func (c *connections) counts(opened *connection) (crowd, ofPerson int) {
 		ofPerson = c.bySender[by.name]
 	}
 	return max(1, c.unauthenticated.Len()/few), ofPerson
+}
+
+// crowd is 1 for up to few connections without an authenticated request, and grows with their number.
+func (c *connections) crowd() int {
+	const few = 16
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return max(1, c.unauthenticated.Len()/few)
 }
 
 // forget stops counting a connection. It may be called more than once.
@@ -186,6 +236,13 @@ func decrement[K comparable](counts map[K]int, key K) {
 func (c *connection) Close() error {
 	c.of.mu.Lock()
 	c.of.forget(c)
+	if !c.isClosed {
+		c.isClosed = true
+		close(c.done)
+		if c.shares != nil {
+			c.shares.connections--
+		}
+	}
 	c.of.mu.Unlock()
 	return c.Conn.Close()
 }

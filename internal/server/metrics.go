@@ -24,12 +24,20 @@ type metrics struct {
 	claims     prometheus.Counter
 }
 
+// The buckets of native histograms. The factor bounds the error of a quantile to 5 %, and the number bounds the memory of a series.
+const (
+	nativeBucketFactor = 1.1
+	maxNativeBuckets   = 100
+)
+
 func newMetrics() *metrics {
 	m := &metrics{
 		registry: prometheus.NewRegistry(),
 		requests: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "controlplane_request_duration_seconds", Help: "Time to answer a request, by route, method and code.",
 			Buckets: []float64{0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30},
+
+			NativeHistogramBucketFactor: nativeBucketFactor, NativeHistogramMaxBucketNumber: maxNativeBuckets,
 		}, []string{"route", "method", "code"}),
 		reports: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "controlplane_reports_total", Help: "Reports in report sets, by outcome.",
@@ -37,10 +45,14 @@ func newMetrics() *metrics {
 		setReports: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name: "controlplane_report_set_reports", Help: "Reports in a report set.",
 			Buckets: []float64{0, 1, 3, 10, 30, 100, 300, 1000},
+
+			NativeHistogramBucketFactor: nativeBucketFactor, NativeHistogramMaxBucketNumber: maxNativeBuckets,
 		}),
 		setBytes: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name: "controlplane_report_set_bytes", Help: "Size of a report set, decompressed.",
 			Buckets: prometheus.ExponentialBuckets(1<<10, 4, 9), // 1 KiB to 64 MiB
+
+			NativeHistogramBucketFactor: nativeBucketFactor, NativeHistogramMaxBucketNumber: maxNativeBuckets,
 		}),
 		watches: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "controlplane_watches", Help: "Streams of server-sent events that are open.",

@@ -58,10 +58,12 @@ var errLongHandshake = fmt.Errorf("the client sends more than %d bytes in the TL
 // Read reads from the client, and gives the bytes to the server after the pause. So the client has its answers at once, and a request
 // that waits takes no memory.
 func (c *connection) Read(into []byte) (int, error) {
-	n, err := c.Conn.Read(into)
+	c.awaitOverhead()
+	n, err := c.Conn.Read(into[:min(len(into), c.mostAtOnce())])
 	if c.handshake.Load() > 0 && c.handshake.Add(-int64(n)) <= 0 {
 		return 0, errLongHandshake
 	}
+	c.received(n)
 	if c.refused != nil {
 		if pause := c.refused.pause(time.Now()); pause > 0 {
 			<-time.After(pause)
@@ -88,6 +90,9 @@ func pauseRefused(next http.Handler) http.Handler {
 		if !ok || opened.refused == nil {
 			next.ServeHTTP(w, req)
 			return
+		}
+		if req.ProtoMajor == 1 {
+			opened.isHTTP1.Store(true)
 		}
 		opened.await(req)
 		info := requestInfoOf(req.Context())

@@ -203,6 +203,7 @@ func (s *Server) handler() (http.Handler, error) {
 	if s.config.AuthEnabled {
 		s.connections = newConnections(s.config.Limits.Watches+maxAuthenticatedPerAgent, s.config.TrustedProxies)
 		h.metrics.registry.MustRegister(s.connections.collectors()...)
+		h.metrics.registry.MustRegister(s.certificates.collector())
 		served = s.connections.handler(served)
 	}
 	served = withClientAddress(s.config.TrustedProxies, s.access.Middleware(rules(rows), served))

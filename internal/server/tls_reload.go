@@ -12,6 +12,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
 )
 
 // reloadInterval is the least time between two reads of the certificate files, which only handshakes cause.
@@ -74,6 +76,14 @@ func (r *certReloader) config() *tls.Config {
 			return r.latest().Config, nil
 		},
 	}
+}
+
+// collector is the metric of the served certificate. A scrape reads changed files, as a handshake does.
+func (r *certReloader) collector() prometheus.Collector {
+	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "controlplane_certificate_expiration_timestamp_seconds",
+		Help: "When the certificate of the API ends, in Unix seconds. It is absent without authentication.",
+	}, func() float64 { return float64(r.latest().Certificates[0].Leaf.NotAfter.Unix()) })
 }
 
 // verify verifies the client certificate of a connection with the current authorities. Connections may outlive an authority for days:

@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus/testutil"
+
 	"github.com/threeport/threeport-agent/internal/server/auth"
 	"github.com/threeport/threeport-agent/internal/testing/certs"
 )
@@ -214,5 +216,25 @@ func TestCertReloader_RemovedAuthority_EndsConnections(t *testing.T) {
 		if n := made.Load(); n != step.made {
 			t.Errorf("%s: %d connections were made, want %d", step.reason, n, step.made)
 		}
+	}
+}
+
+// The metric follows a renewed certificate without a handshake.
+func TestCertReloader_ExpiryMetric(t *testing.T) {
+	authority := certs.ForTest(t)
+	files := authority.IssueFiles("server")
+	r, err := newCertReloader(tlsFiles{files.Cert, files.Key, files.CA}, tls.RequestClientCert, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := &clock{time.Now()}
+	r.now = func() time.Time { return now.at }
+	end := now.at.Add(time.Hour).Truncate(time.Second)
+	cert, key := authority.IssueUntil("server", end)
+	write(t, files.Cert, cert)
+	write(t, files.Key, key)
+	now.later()
+	if got := testutil.ToFloat64(r.collector()); got != float64(end.Unix()) {
+		t.Errorf("the certificate ends at %f, want %d", got, end.Unix())
 	}
 }

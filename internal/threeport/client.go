@@ -36,8 +36,9 @@ var ErrAnswerTooLarge = errors.New("the answer is too large")
 // retries: its reader leaves copies of a growing buffer in memory, which may hold a Secret's data, and the outbox decides on
 // retries.
 type Client struct {
-	http  *resty.Client
-	large chan struct{} // holds a value while an answer above largeAnswer is in memory
+	http      *resty.Client
+	transport *reloadingTransport
+	large     chan struct{} // holds a value while an answer above largeAnswer is in memory
 }
 
 // New makes a client from a valid configuration. It reads the certificate and token files, so that a missing one is found
@@ -78,8 +79,11 @@ func New(config Config) (*Client, error) {
 		req.SetAuthToken(text)
 		return err
 	})
-	return &Client{http: client, large: make(chan struct{}, 1)}, nil
+	return &Client{http: client, transport: transport, large: make(chan struct{}, 1)}, nil
 }
+
+// CertificateExpiry returns when the client certificate ends; zero without one.
+func (c *Client) CertificateExpiry() time.Time { return c.transport.certificateExpiry() }
 
 // Close closes idle connections. Requests under way are not disturbed.
 func (c *Client) Close() {

@@ -138,11 +138,11 @@ type EventReport struct {
 	FirstTime *time.Time `json:"firstTime,omitempty"`
 	// Count is how often it happened.
 	Count int64 `json:"count,omitempty" minimum:"0"`
-	// Gap is set if the Event reports the loss of other Events.
+	// Gap is set if the Event counts other Events that are not reported: reason EventsDropped or EventsFiltered.
 	Gap *Gap `json:"gap,omitempty"`
 }
 
-// Gap counts Events that were dropped because no more may be kept, and says when these had happened.
+// Gap counts Events that were dropped because no more may be kept, or that a filter leaves out, and says when these had happened.
 type Gap struct {
 	// Normal counts those of type Normal.
 	Normal int64 `json:"normal" minimum:"0"`

@@ -10,6 +10,7 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/threeport/threeport-agent/internal/scrub"
 )
@@ -23,6 +24,7 @@ type reloadingTransport struct {
 
 	mu      sync.Mutex
 	current *http.Transport
+	expiry  time.Time   // when the client certificate in current ends; zero without one
 	seen    fingerprint // fingerprint of the files in current
 }
 
@@ -39,7 +41,7 @@ func newReloadingTransport(c Config, https bool) (*reloadingTransport, error) {
 	if err != nil {
 		return nil, err
 	}
-	t.current, t.seen = scrub.NewTransport(config), seen
+	t.use(config, seen)
 	return t, nil
 }
 
@@ -69,8 +71,24 @@ func (t *reloadingTransport) transport() *http.Transport {
 		return t.current
 	}
 	t.current.CloseIdleConnections() // requests under way finish on it
-	t.current, t.seen = scrub.NewTransport(config), now
+	t.use(config, now)
 	return t.current
+}
+
+// use replaces the transport by one with a configuration, which is nil for plain http.
+func (t *reloadingTransport) use(config *tls.Config, seen fingerprint) {
+	t.current, t.seen, t.expiry = scrub.NewTransport(config), seen, time.Time{}
+	if config != nil && len(config.Certificates) > 0 {
+		t.expiry = config.Certificates[0].Leaf.NotAfter
+	}
+}
+
+// certificateExpiry returns when the client certificate ends that the next request uses; zero without one.
+func (t *reloadingTransport) certificateExpiry() time.Time {
+	t.transport() // reads changed files
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.expiry
 }
 
 // tokenFile is the path of a file with a bearer token; empty for no token.

@@ -104,3 +104,40 @@ func TestRotation(t *testing.T) {
 		t.Error("a broken token file was used")
 	}
 }
+
+func TestClient_CertificateExpiry(t *testing.T) {
+	ca := certs.ForTest(t)
+	files := ca.IssueFiles("agent")
+	config := Config{
+		Server: "127.0.0.1:1", AuthEnabled: true, Timeout: DefaultTimeout, CertFile: files.Cert, KeyFile: files.Key, CAFile: files.CA,
+	}
+	end := time.Now().Add(time.Hour).Truncate(time.Second)
+	renew := func(end time.Time) {
+		t.Helper()
+		cert, key := ca.IssueUntil("agent", end)
+		write(t, files.Cert, cert)
+		write(t, files.Key, key)
+	}
+	renew(end)
+	client, err := New(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(client.Close)
+	if got := client.CertificateExpiry(); !got.Equal(end) {
+		t.Errorf("the certificate ends %s, want %s", got, end)
+	}
+	renew(end.Add(time.Hour))
+	if got, want := client.CertificateExpiry(), end.Add(time.Hour); !got.Equal(want) {
+		t.Errorf("the renewed certificate ends %s before any request, want %s", got, want)
+	}
+
+	plain, err := New(Config{Server: "http://127.0.0.1:1", Timeout: DefaultTimeout})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(plain.Close)
+	if got := plain.CertificateExpiry(); !got.IsZero() {
+		t.Errorf("without a certificate the end is %s, want the zero time", got)
+	}
+}

@@ -62,7 +62,7 @@ func (a *api) openStalledWatches(bearer string, watches int) {
 		}
 		return answered == watches
 	}
-	if err := a.holdAnswers(append(sent, window.Bytes()...), isLast); err != nil || answered != watches {
+	if err := a.holdAnswers(append(sent, window.Bytes()...), isLast, patience); err != nil || answered != watches {
 		a.Errorf("%d watches of a connection were answered, %v, want %d", answered, err, watches)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"golang.org/x/net/http2"
 	"golang.org/x/net/http2/hpack"
@@ -29,7 +30,7 @@ func TestMemory_ClientsWithoutCredential_ReadNoAnswers(t *testing.T) {
 	var clients sync.WaitGroup
 	for i := range 250 {
 		clients.Go(func() {
-			if err := a.holdAnswers(attempts[i%len(attempts)], isPingAnswer); err != nil {
+			if err := a.holdAnswers(attempts[i%len(attempts)], isPingAnswer, 20*time.Second); err != nil { // the server reads slowly
 				t.Errorf("connection %d: %v", i, err)
 			}
 		})
@@ -56,7 +57,7 @@ func TestMemory_PrincipalsReadNoAnswers(t *testing.T) {
 	var clients sync.WaitGroup
 	for i := range 200 {
 		clients.Go(func() {
-			if err := a.holdAnswers(attempts[i%len(attempts)], isPingAnswer); err != nil {
+			if err := a.holdAnswers(attempts[i%len(attempts)], isPingAnswer, patience); err != nil {
 				t.Errorf("connection %d: %v", i, err)
 			}
 		})
@@ -128,9 +129,12 @@ func isPingAnswer(frame http2.Frame) bool {
 	return ok && ping.IsAck()
 }
 
+// patience is a limit that only a server exceeds that hangs.
+const patience = 2 * time.Minute
+
 // holdAnswers opens a connection until the end of the test. It returns when the server has sent the last frame that the caller
-// waits for, or has ended the connection because of too many requests.
-func (a *api) holdAnswers(sent []byte, isLast func(http2.Frame) bool) error {
+// waits for, or has ended the connection because of too many requests, or after a time.
+func (a *api) holdAnswers(sent []byte, isLast func(http2.Frame) bool, limit time.Duration) error {
 	var connection net.Conn
 	var err error
 	for range 10 { // on a busy machine the server ends a handshake that takes too long
@@ -139,6 +143,9 @@ func (a *api) holdAnswers(sent []byte, isLast func(http2.Frame) bool) error {
 		}
 	}
 	if err != nil {
+		return err
+	}
+	if err := connection.SetDeadline(time.Now().Add(limit)); err != nil {
 		return err
 	}
 	written := make(chan struct{})
@@ -150,7 +157,7 @@ func (a *api) holdAnswers(sent []byte, isLast func(http2.Frame) bool) error {
 	for framer := http2.NewFramer(io.Discard, connection); ; {
 		frame, err := framer.ReadFrame()
 		if err != nil {
-			return nil // the server has ended the connection
+			return nil // the server has ended the connection, or the time is over
 		}
 		if isLast(frame) {
 			return nil

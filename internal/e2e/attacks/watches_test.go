@@ -110,7 +110,7 @@ func (a *api) resumeWatches(bearer string, since time.Time) {
 				}
 				return answered == streams
 			}
-			if err := a.holdAnswers(sent, isLast); err != nil || answered != streams {
+			if err := a.holdAnswers(sent, isLast, patience); err != nil || answered != streams {
 				a.Errorf("%d watches of a connection were answered, %v, want %d", answered, err, streams)
 			}
 		})

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"text/tabwriter"
@@ -41,25 +42,30 @@ func (e *usageError) Error() string { return e.text }
 
 func usagef(format string, args ...any) error { return &usageError{fmt.Sprintf(format, args...)} }
 
-// command is one run of the token command.
+// command is one run of a command on tokens.
 type command struct {
 	store          CommandStore
 	stdout, stderr io.Writer
 	now            time.Time
+	usage          string
 }
 
 // RunTokenCommand runs "controlplane token" with the given arguments and returns the exit code: 0, 1 for a failure, or
 // 2 for wrong arguments. Only the secret of a new token is written to stdout, so it can be redirected to a file. A
 // running server applies a revocation within [cacheTime].
 func RunTokenCommand(ctx context.Context, args []string, s CommandStore, stdout, stderr io.Writer) int {
-	c := command{s, stdout, stderr, time.Now()}
-	err := c.run(ctx, args)
+	c := command{store: s, stdout: stdout, stderr: stderr, now: time.Now(), usage: tokenUsage}
+	return c.exitCode(c.run(ctx, args))
+}
+
+// exitCode prints an error, and returns the exit code for it.
+func (c command) exitCode(err error) int {
 	if err == nil || errors.Is(err, flag.ErrHelp) {
 		return exitDone
 	}
-	_, _ = fmt.Fprintf(stderr, "controlplane: %v\n", err)
+	_, _ = fmt.Fprintf(c.stderr, "controlplane: %v\n", err)
 	if _, wrong := errors.AsType[*usageError](err); wrong {
-		_, _ = io.WriteString(stderr, tokenUsage)
+		_, _ = io.WriteString(c.stderr, c.usage)
 		return exitUsage
 	}
 	return exitFailed
@@ -69,6 +75,10 @@ func (c command) run(ctx context.Context, args []string) error {
 	if len(args) == 0 {
 		return usagef("controlplane token: use create, list or revoke")
 	}
+	if isHelp(args[0]) {
+		_, _ = io.WriteString(c.stdout, c.usage)
+		return nil
+	}
 	switch verb, rest := args[0], args[1:]; verb {
 	case "create":
 		return c.create(ctx, rest)
@@ -76,13 +86,12 @@ func (c command) run(ctx context.Context, args []string) error {
 		return c.list(ctx, rest)
 	case "revoke":
 		return c.revoke(ctx, rest)
-	case "help", "-h", "-help", "--help":
-		_, _ = io.WriteString(c.stdout, tokenUsage)
-		return nil
 	default:
 		return usagef("controlplane token: use create, list or revoke")
 	}
 }
+
+func isHelp(arg string) bool { return slices.Contains([]string{"help", "-h", "-help", "--help"}, arg) }
 
 // flagOfField are the flags of the fields of [NewToken].
 var flagOfField = map[string]string{"name": "name", "role": "role", "clusterUID": "cluster", "clusterName": "cluster-name", "expiresAt": "expires"}
@@ -188,7 +197,7 @@ func (c command) parse(flags *flag.FlagSet, args []string, rest int) error {
 	err := flags.Parse(args)
 	switch {
 	case errors.Is(err, flag.ErrHelp):
-		_, _ = io.WriteString(c.stdout, tokenUsage)
+		_, _ = io.WriteString(c.stdout, c.usage)
 		flags.SetOutput(c.stdout)
 		flags.PrintDefaults()
 		return err

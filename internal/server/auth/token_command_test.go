@@ -2,18 +2,27 @@ package auth
 
 import (
 	"bytes"
+	"context"
 	"errors"
+	"io"
 	"strings"
 	"testing"
 	"time"
 )
 
-// runToken runs the command.
-func runToken(t *testing.T, s *fakeStore, args ...string) (code int, stdout, stderr string) {
+// runCommand runs a command on tokens.
+func runCommand(
+	t *testing.T, run func(context.Context, []string, CommandStore, io.Writer, io.Writer) int, s *fakeStore, args ...string,
+) (code int, stdout, stderr string) {
 	t.Helper()
 	var out, complaints bytes.Buffer
-	code = RunTokenCommand(t.Context(), args, s, &out, &complaints)
+	code = run(t.Context(), args, s, &out, &complaints)
 	return code, out.String(), complaints.String()
+}
+
+func runToken(t *testing.T, s *fakeStore, args ...string) (code int, stdout, stderr string) {
+	t.Helper()
+	return runCommand(t, RunTokenCommand, s, args...)
 }
 
 func TestTokenCommand(t *testing.T) {

@@ -47,6 +47,11 @@ func (s *Store) ApplyAs(ctx context.Context, set threeport.ReportSet, policy Cla
 			break
 		}
 	}
+	if err == nil && of.returned {
+		begin := time.Now()
+		err = s.endSilence(ctx, of.ClusterUID, begin.Add(maxRestoreTime))
+		of.took += time.Since(begin)
+	}
 	if err != nil {
 		return threeport.ReportSetAnswer{}, of.claimed, fmt.Errorf("apply report set: %w", err)
 	}
@@ -60,6 +65,8 @@ type reportingAgent struct {
 	policy  ClaimPolicy
 	claimed []threeport.Instance
 	took    time.Duration
+	// returned is true if the silence of the cluster is to end.
+	returned bool
 }
 
 // applyItems applies the items in one transaction, and what that leaves unfinished in further ones. If the database rejects their data,
@@ -72,6 +79,7 @@ func (s *Store) applyItems(ctx context.Context, agent *reportingAgent, items []*
 	switch {
 	case err == nil:
 		agent.claimed = append(agent.claimed, applied.claimed...)
+		agent.returned = applied.hasReturned()
 		s.eventGrowth.add(applied.newEvents)
 		s.overQuota.Add(float64(applied.overQuota))
 		// The statements are for all sets: they do not depend on the client of this one.
@@ -159,7 +167,6 @@ func (a *applyTx) run(ctx context.Context) error {
 		{"claim workloads", a.claimWorkloads},
 		{"apply statuses", a.applyStatuses},
 		{"record stored bytes", a.recordStoredBytes},
-		{"end silence", a.endSilence},
 	} {
 		if err := step.do(ctx); err != nil {
 			return fmt.Errorf("%s: %w", step.doing, err)

@@ -299,7 +299,7 @@ func TestApplyTrees_LargeTree_OthersWriteBetweenItsParts(t *testing.T) {
 	forEachDatabase(t, func(t *testing.T, s *Store) {
 		t.Helper()
 		w := newWorld(t, s)
-		second := make([]threeport.TreeObject, nodesPerTx*3/2)
+		second := make([]threeport.TreeObject, nodesPerTx*7/2) // the last part must not follow the first before this process is scheduled
 		for i := range second {
 			second[i] = nodeOf(fmt.Sprint("b-", i), fmt.Sprint("second-", i), "Healthy")
 		}
@@ -313,11 +313,12 @@ func TestApplyTrees_LargeTree_OthersWriteBetweenItsParts(t *testing.T) {
 			_, err := s.Apply(sent, setOf("one", treeOf(w.workload, 2, second...)))
 			applied <- err
 		}()
-		for newObjects() == 0 {
+		written := int64(0)
+		for ; written == 0; written = newObjects() {
 			apply(t, s, "other")
 		}
-		if n := newObjects(); n == int64(len(second)) {
-			t.Errorf("another cluster could write only after all %d new objects", n)
+		if written == int64(len(second)) {
+			t.Errorf("another cluster could write only after all %d new objects", written)
 		}
 		cancel()
 		version := int64(1)

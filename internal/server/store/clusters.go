@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/threeport/threeport-agent/internal/threeport"
 )
@@ -44,19 +45,21 @@ func (s *Store) DeleteCluster(ctx context.Context, uid string) (workloads int64,
 	if !storable(uid) {
 		return 0, fmt.Errorf("delete cluster: %w", ErrNotFound)
 	}
-	err = s.forgetObjects(ctx, "r.workloadinstanceid IN (SELECT w.id FROM workloads w WHERE w.type = ? AND w.clusteruid = ? AND w.deletedat IS NULL)",
-		threeport.TypeWorkloadInstance, uid)
+	err = s.forgetObjectsOfCluster(ctx, uid)
 	for more := true; err == nil && more; {
 		var released int64
+		begin := time.Now()
 		err = s.inTx(ctx, func(ctx context.Context, tx *sql.Tx) error {
-			released, err = s.releaseWorkloads(ctx, tx, uid)
+			released, more, err = s.releaseWorkloads(ctx, tx, uid)
 			return err
 		})
 		if errors.Is(err, ErrNotFound) && workloads > 0 { // a concurrent request deleted the rest
 			return workloads, nil
 		}
 		workloads += released
-		more = released == maxRowsPerTx
+		if err == nil && more {
+			err = letOthersWrite(ctx, begin)
+		}
 	}
 	if err == nil {
 		err = s.forgetDefinitions(ctx, "d.clusteruid = ?", uid)
@@ -70,32 +73,45 @@ func (s *Store) DeleteCluster(ctx context.Context, uid string) (workloads int64,
 	return workloads, nil
 }
 
-// releaseWorkloads detaches some of a cluster's workloads. Its first statement locks the cluster's row, so it cannot run at the same time
-// as a report set.
-func (s *Store) releaseWorkloads(ctx context.Context, tx *sql.Tx, uid string) (released int64, err error) {
+// forgetObjectsOfCluster calls forgetObjects for each workload of a cluster. One call for all would sort the resources of all workloads for
+// each transaction.
+func (s *Store) forgetObjectsOfCluster(ctx context.Context, uid string) error {
+	ids, err := collect(ctx, s.read, "SELECT w.id FROM workloads w WHERE w.clusteruid = ? AND w.type = ? AND w.deletedat IS NULL",
+		[]any{uid, threeport.TypeWorkloadInstance}, number)
+	for _, id := range ids {
+		if err == nil {
+			err = s.forgetObjects(ctx, "r.workloadinstanceid = ?", id)
+		}
+	}
+	return err
+}
+
+// releaseWorkloads detaches some of a cluster's workloads, and reports whether there are more. Its first statement locks the cluster's
+// row, so it cannot run at the same time as a report set.
+func (s *Store) releaseWorkloads(ctx context.Context, tx *sql.Tx, uid string) (released int64, more bool, err error) {
 	d := s.dialect
 	held, err := tx.ExecContext(ctx, d.rebind("UPDATE clusters SET "+d.changed("clusters")+" WHERE uid = ?"), uid)
 	if err != nil {
-		return 0, err
+		return 0, false, err
 	}
 	if known, err := held.RowsAffected(); err != nil {
-		return 0, err
+		return 0, false, err
 	} else if known == 0 {
-		return 0, ErrNotFound
+		return 0, false, ErrNotFound
 	}
-	ids, err := s.detachWorkloads(ctx, tx, uid)
+	ids, more, err := s.detachWorkloads(ctx, tx, uid)
 	if err != nil {
-		return 0, err
+		return 0, false, err
 	}
 	for _, id := range ids {
 		if id.kind != threeport.TypeWorkloadInstance {
 			continue
 		}
 		if err := s.forgetObjectsInTx(ctx, tx, id.id); err != nil {
-			return 0, err
+			return 0, false, err
 		}
 	}
-	return int64(len(ids)), nil
+	return int64(len(ids)), more, nil
 }
 
 // deleteClusterRow deletes the row of a cluster, which a concurrent request may have done.
@@ -108,18 +124,53 @@ func (s *Store) deleteClusterRow(ctx context.Context, tx *sql.Tx, uid string) er
 	return err
 }
 
-// detachWorkloads removes the cluster from up to maxRowsPerTx of its workloads.
-func (s *Store) detachWorkloads(ctx context.Context, tx *sql.Tx, uid string) (detached []instanceKey, err error) {
-	err = queryRows(ctx, tx.QueryContext, s.dialect.rebind("UPDATE workloads SET clusteruid = NULL, saidversion = 0, treeversion = 0, "+
-		"silent = FALSE, "+restoreReportedStatus+", "+s.dialect.changed("workloads")+
-		` WHERE clusteruid = ? AND deletedat IS NULL AND (type, id) IN (
-			SELECT w.type, w.id FROM workloads w WHERE w.clusteruid = ? AND w.deletedat IS NULL LIMIT ?) RETURNING type, id`),
-		[]any{uid, uid, maxRowsPerTx}, func(scan scanner) error {
+// detachWorkloads removes the cluster from some of its workloads, and reports whether there are more.
+func (s *Store) detachWorkloads(ctx context.Context, tx *sql.Tx, uid string) (detached []instanceKey, more bool, err error) {
+	chosen, more, err := s.someWorkloads(ctx, tx, uid, "TRUE")
+	if err != nil {
+		return nil, false, err
+	}
+	err = queryRows(ctx, tx.QueryContext, s.dialect.rebind("UPDATE workloads AS w SET clusteruid = NULL, saidversion = 0, treeversion = 0, "+
+		"silent = FALSE, "+restoreReportedStatus+", "+s.dialect.changed("w")+" WHERE "+chosen.condition+" RETURNING type, id"),
+		chosen.args, func(scan scanner) error {
 			key, err := scanInstanceKey(scan)
 			detached = append(detached, key)
 			return err
 		})
-	return detached, err
+	return detached, more, err
+}
+
+// workloadRange is a condition on workloads w for some of a cluster's, in the order of an index.
+type workloadRange struct {
+	condition string
+	args      []any
+}
+
+// someWorkloads selects workloads w of a cluster that match a condition, within the limits of a transaction. It reports whether there are
+// more. The caller's transaction changes them, so that they no longer match.
+func (s *Store) someWorkloads(ctx context.Context, tx *sql.Tx, uid, condition string) (chosen workloadRange, more bool, err error) {
+	type row struct {
+		name  string
+		key   instanceKey
+		bytes int64
+	}
+	condition = "w.clusteruid = ? AND w.deletedat IS NULL AND " + condition
+	var found []row
+	err = queryRows(ctx, tx.QueryContext, s.dialect.rebind("SELECT w.name, w.type, w.id, "+bytesOf("w", "name", "reason", "cause")+
+		" FROM workloads w WHERE "+condition+" ORDER BY w.name, w.type, w.id LIMIT ?"),
+		[]any{uid, maxRowsPerTx}, func(scan scanner) error {
+			var r row
+			err := scan(&r.name, &r.key.kind, &r.key.id, &r.bytes)
+			found = append(found, r)
+			return err
+		})
+	n := prefixWithin(maxBytesPerTx, found, func(r row) int64 { return r.bytes })
+	if err != nil || n == 0 {
+		return workloadRange{"FALSE", nil}, false, err
+	}
+	last := found[n-1]
+	chosen = workloadRange{condition + " AND (w.name, w.type, w.id) <= (?, ?, ?)", []any{uid, last.name, last.key.kind, last.key.id}}
+	return chosen, n < len(found) || n == maxRowsPerTx, nil
 }
 
 // InstanceCluster returns the UID of the cluster that an instance belongs to: the one that it was assigned to, or the first

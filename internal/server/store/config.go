@@ -54,6 +54,9 @@ type Config struct {
 	// reports only statuses that changed. A workload with a new status is shown at once. 0 means no wait.
 	ReturnTime time.Duration
 
+	// WorkloadMetrics configures the metric of each workload.
+	WorkloadMetrics WorkloadMetrics
+
 	// Feed configures the change feed.
 	Feed FeedConfig
 }

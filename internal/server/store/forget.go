@@ -5,10 +5,8 @@ import (
 	"database/sql"
 	"fmt"
 	"slices"
+	"time"
 )
-
-// maxForgetBytes limits the rows of one transaction that forgets versions: SQLite writes a row with its documents again.
-const maxForgetBytes = 4 << 20
 
 // forgetVersion lets any later operation replace a definition. It keeps the document, the last known one. Without it, the version or
 // the deletion that a stolen credential reported would be final.
@@ -35,14 +33,17 @@ func (s *Store) forgetDefinitions(ctx context.Context, condition string, args ..
 		if err != nil {
 			return fmt.Errorf("list definitions: %w", err)
 		}
-		n := prefixWithin(maxForgetBytes, found, func(d definition) int64 { return d.bytes })
+		n := prefixWithin(maxBytesPerTx, found, func(d definition) int64 { return d.bytes })
 		if n == 0 {
 			return nil
 		}
-		next := found[n-1]
+		next, begin := found[n-1], time.Now()
 		err = s.exec(ctx, update, slices.Concat(args, []any{last.cluster, last.uid, next.cluster, next.uid})...)
 		if err != nil {
 			return fmt.Errorf("forget versions of definitions: %w", err)
+		}
+		if err := letOthersWrite(ctx, begin); err != nil {
+			return err
 		}
 		last = next
 	}
@@ -68,13 +69,16 @@ func (s *Store) forgetObjects(ctx context.Context, condition string, args ...any
 		if err != nil {
 			return fmt.Errorf("list resources: %w", err)
 		}
-		n := prefixWithin(maxForgetBytes, found, func(r resource) int64 { return r.bytes })
+		n := prefixWithin(maxBytesPerTx, found, func(r resource) int64 { return r.bytes })
 		if n == 0 {
 			return nil
 		}
-		next := found[n-1].id
+		next, begin := found[n-1].id, time.Now()
 		if err := s.exec(ctx, update, slices.Concat(args, []any{last, next})...); err != nil {
 			return fmt.Errorf("forget objects of resources: %w", err)
+		}
+		if err := letOthersWrite(ctx, begin); err != nil {
+			return err
 		}
 		last = next
 	}

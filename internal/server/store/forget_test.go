@@ -30,7 +30,7 @@ func TestAssignWorkload_ManyLargeRows_ForgetsAll(t *testing.T) {
 		t.Helper()
 		w := newWorld(t, s)
 		assign(t, s, w.workload, "one", "")
-		document := strings.Repeat("x", maxForgetBytes/2)
+		document := strings.Repeat("x", maxBytesPerTx/2)
 		add := func(cluster string) {
 			t.Helper()
 			mustExec(t, s, `INSERT INTO definitions (clusteruid, uid, type, id, kind, name, operation, version, at, current)

@@ -61,49 +61,53 @@ func (s *Store) MarkSilent(ctx context.Context, timeout time.Duration) (Silenced
 
 // markClusterSilent marks a cluster and its workloads in as many transactions as needed, unless it reports meanwhile.
 func (s *Store) markClusterSilent(ctx context.Context, uid string, heardBefore int64) (workloads int64, silent bool, err error) {
-	for ctx.Err() == nil {
+	for more := true; more; {
 		var marked int64
+		begin := time.Now()
 		err := s.inTx(ctx, func(ctx context.Context, tx *sql.Tx) error {
-			marked, silent, err = s.markSilentStep(ctx, tx, uid, heardBefore)
+			marked, silent, more, err = s.markSilentStep(ctx, tx, uid, heardBefore)
 			return err
 		})
+		workloads += marked
+		if err == nil && more {
+			err = letOthersWrite(ctx, begin)
+		}
 		if err != nil {
 			return workloads, silent, err
 		}
-		if workloads += marked; marked < maxRowsPerTx {
-			return workloads, silent, nil
-		}
 	}
-	return workloads, silent, ctx.Err()
+	return workloads, silent, nil
 }
 
-// markSilentStep marks some of a cluster's workloads. Its first statement locks the cluster's row, so it cannot run at
-// the same time as a report set.
-func (s *Store) markSilentStep(ctx context.Context, tx *sql.Tx, uid string, heardBefore int64) (marked int64, silent bool, err error) {
+// markSilentStep marks some of a cluster's workloads, and reports whether there are more. Its first statement locks the cluster's row, so
+// it cannot run at the same time as a report set.
+func (s *Store) markSilentStep(ctx context.Context, tx *sql.Tx, uid string, heardBefore int64) (marked int64, silent, more bool, err error) {
 	d := s.dialect
 	err = tx.QueryRowContext(ctx, d.rebind("UPDATE clusters SET silent = TRUE, returnedat = NULL, "+d.changed("clusters")+
 		" WHERE uid = ? AND heardat < ? AND NOT v0only RETURNING silent"), uid, heardBefore).Scan(&silent)
 	if errors.Is(err, sql.ErrNoRows) {
-		return 0, false, nil
+		return 0, false, false, nil
 	}
 	if err != nil {
-		return 0, false, err
+		return 0, false, false, err
 	}
 	_, err = tx.ExecContext(ctx, d.rebind("INSERT INTO silences (clusteruid, startedat) SELECT uid, heardat FROM clusters WHERE uid = ? "+
 		"ON CONFLICT DO NOTHING"), uid)
 	if err != nil {
-		return 0, false, err
+		return 0, false, false, err
+	}
+	chosen, more, err := s.someWorkloads(ctx, tx, uid, "NOT w.silent")
+	if err != nil {
+		return 0, false, false, err
 	}
 	status, rank := displayedStatus(statusUnknown)
-	result, err := tx.ExecContext(ctx, d.rebind("UPDATE workloads SET silent = TRUE, status = ?, rank = ?, "+d.changed("workloads")+
-		` WHERE clusteruid = ? AND deletedat IS NULL AND (type, id) IN (
-			SELECT w.type, w.id FROM workloads w WHERE w.clusteruid = ? AND w.deletedat IS NULL AND NOT w.silent LIMIT ?)`),
-		status, rank, uid, uid, maxRowsPerTx)
+	result, err := tx.ExecContext(ctx, d.rebind("UPDATE workloads AS w SET silent = TRUE, status = ?, rank = ?, "+d.changed("w")+
+		" WHERE "+chosen.condition), append([]any{status, rank}, chosen.args...)...)
 	if err != nil {
-		return 0, false, err
+		return 0, false, false, err
 	}
 	marked, err = result.RowsAffected()
-	return marked, silent, err
+	return marked, silent, more, err
 }
 
 // The tokens that fix a name for the same cluster or for another one, and the other clusters with that name.
@@ -159,28 +163,57 @@ func (a *applyTx) recordHeartbeat(ctx context.Context) error {
 	).Scan(&a.wasSilent, &a.returnedAt, &a.now, &a.stored.before)
 }
 
-// endSilence restores the workloads of a cluster that was marked as silent and has reported again for Config.ReturnTime. It is the
-// last step, since it locks further rows.
-func (a *applyTx) endSilence(ctx context.Context) error {
-	if !a.wasSilent || a.now-a.returnedAt < a.store.config.ReturnTime.Microseconds() {
-		return nil
-	}
-	return a.store.endSilence(ctx, a.tx, a.agent.ClusterUID)
+// hasReturned reports whether the cluster was marked as silent and has reported again for Config.ReturnTime.
+func (a *applyTx) hasReturned() bool {
+	return a.wasSilent && a.now-a.returnedAt >= a.store.config.ReturnTime.Microseconds()
 }
 
-// endSilence restores the reported status of a cluster's workloads. tx must hold the lock of the cluster's row.
-func (s *Store) endSilence(ctx context.Context, tx *sql.Tx, clusterUID string) error {
+// maxRestoreTime limits the time for which a report set restores the workloads of its cluster. The next set continues.
+const maxRestoreTime = time.Second
+
+// endSilence restores the reported status of a cluster's workloads, in as many transactions as needed, until a time.
+func (s *Store) endSilence(ctx context.Context, uid string, until time.Time) error {
+	for more := true; more && time.Now().Before(until); {
+		begin := time.Now()
+		err := s.inTx(ctx, func(ctx context.Context, tx *sql.Tx) (err error) {
+			more, err = s.endSilenceStep(ctx, tx, uid)
+			return err
+		})
+		if err == nil && more {
+			err = letOthersWrite(ctx, begin)
+		}
+		if err != nil {
+			return fmt.Errorf("end the silence of the cluster: %w", err)
+		}
+	}
+	return nil
+}
+
+// endSilenceStep restores some of a cluster's workloads, and reports whether there are more. After the last ones the cluster is no longer
+// silent. Its first statement locks the cluster's row.
+func (s *Store) endSilenceStep(ctx context.Context, tx *sql.Tx, uid string) (more bool, err error) {
 	d := s.dialect
-	if _, err := tx.ExecContext(ctx, d.rebind("UPDATE clusters SET silent = FALSE, returnedat = NULL WHERE uid = ?"), clusterUID); err != nil {
-		return err
-	}
-	_, err := tx.ExecContext(ctx, d.rebind("UPDATE silences SET endedat = "+d.now()+" WHERE clusteruid = ? AND endedat IS NULL"), clusterUID)
+	locked, err := tx.ExecContext(ctx, d.rebind("UPDATE clusters SET "+d.changed("clusters")+" WHERE uid = ? AND silent"), uid)
 	if err != nil {
-		return err
+		return false, err
 	}
-	_, err = tx.ExecContext(ctx, d.rebind("UPDATE workloads SET silent = FALSE, "+restoreReportedStatus+", "+d.changed("workloads")+
-		" WHERE clusteruid = ? AND silent AND deletedat IS NULL"), clusterUID)
-	return err
+	if n, err := locked.RowsAffected(); err != nil || n == 0 {
+		return false, err
+	}
+	chosen, more, err := s.someWorkloads(ctx, tx, uid, "w.silent")
+	if err != nil {
+		return false, err
+	}
+	_, err = tx.ExecContext(ctx, d.rebind("UPDATE workloads AS w SET silent = FALSE, "+restoreReportedStatus+", "+d.changed("w")+
+		" WHERE "+chosen.condition), chosen.args...)
+	if err != nil || more {
+		return more, err
+	}
+	if _, err := tx.ExecContext(ctx, d.rebind("UPDATE clusters SET silent = FALSE, returnedat = NULL WHERE uid = ?"), uid); err != nil {
+		return false, err
+	}
+	_, err = tx.ExecContext(ctx, d.rebind("UPDATE silences SET endedat = "+d.now()+" WHERE clusteruid = ? AND endedat IS NULL"), uid)
+	return false, err
 }
 
 // maxSilences limits the silences that a workload shows, newest first.
@@ -197,9 +230,9 @@ func (s *Store) silences(ctx context.Context, of threeport.Instance) ([]threepor
 		})
 }
 
-// clusterAwaitingSets is the cluster of an instance, unless its agent is known to use v0.
+// clusterAwaitingSets is the cluster of an instance, unless its agent is known to use v0 and its silence has ended.
 const clusterAwaitingSets = `SELECT c.uid FROM workloads w JOIN clusters c ON c.uid = w.clusteruid
-	WHERE w.type = ? AND w.id = ? AND w.deletedat IS NULL AND NOT c.v0only`
+	WHERE w.type = ? AND w.id = ? AND w.deletedat IS NULL AND (NOT c.v0only OR c.silent)`
 
 // RecordV0Report records that an agent reported instances through v0, which has no heartbeat. Their clusters are not
 // silent, and are not marked as silent before their next report set, since an agent may be switched back to v0.
@@ -218,7 +251,7 @@ func (s *Store) RecordV0Report(ctx context.Context, instances []threeport.Instan
 			continue
 		}
 		if err == nil {
-			err = s.inTx(ctx, func(ctx context.Context, tx *sql.Tx) error { return s.markV0Only(ctx, tx, uid) })
+			err = s.markV0Only(ctx, uid)
 		}
 		if err != nil {
 			return fmt.Errorf("record v0 report: %w", err)
@@ -227,16 +260,11 @@ func (s *Store) RecordV0Report(ctx context.Context, instances []threeport.Instan
 	return nil
 }
 
-// markV0Only locks the cluster's row before its workloads, as report sets and MarkSilent do.
-func (s *Store) markV0Only(ctx context.Context, tx *sql.Tx, clusterUID string) error {
-	var silent bool
-	err := tx.QueryRowContext(ctx, s.dialect.rebind("UPDATE clusters SET v0only = TRUE, "+s.dialect.changed("clusters")+
-		" WHERE uid = ? AND NOT v0only RETURNING silent"), clusterUID).Scan(&silent)
-	if errors.Is(err, sql.ErrNoRows) {
-		return nil // a concurrent request did it
-	}
-	if err != nil || !silent {
+// markV0Only records that the agent of a cluster uses v0, and ends the silence of the cluster. The next v0 report continues.
+func (s *Store) markV0Only(ctx context.Context, uid string) error {
+	err := s.exec(ctx, "UPDATE clusters SET v0only = TRUE, "+s.dialect.changed("clusters")+" WHERE uid = ? AND NOT v0only", uid)
+	if err != nil {
 		return err
 	}
-	return s.endSilence(ctx, tx, clusterUID)
+	return s.endSilence(ctx, uid, time.Now().Add(maxRestoreTime))
 }

@@ -1,7 +1,10 @@
 package store
 
 import (
+	"context"
+	"database/sql"
 	"reflect"
+	"strings"
 	"testing"
 	"time"
 
@@ -196,6 +199,51 @@ func TestMarkSilent_ManyWorkloads_UsesSeveralTransactions(t *testing.T) {
 		apply(t, s, "one")
 		if n := count(t, s, "SELECT COUNT(*) FROM workloads WHERE status = 'Healthy' AND rank = 5 AND NOT silent"); n != 2*maxRowsPerTx+3 {
 			t.Errorf("%d workloads are restored, want %d", n, 2*maxRowsPerTx+3)
+		}
+	})
+}
+
+// The causes of an agent's own statuses may be long. They bound the rows of a transaction, too.
+func TestSilence_LongCauses_MakeSmallTransactions(t *testing.T) {
+	const workloads, cause = 200, 60_000
+	forEachDatabase(t, func(t *testing.T, s *Store) {
+		t.Helper()
+		apply(t, s, "one")
+		mustExec(t, s, `INSERT INTO workloads (type, id, name, clusteruid, said, status, rank, changedat, cause)
+			WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?)
+			SELECT 'WorkloadInstance', i, 'w' || i, 'one', 'Healthy', 'Healthy', 5, 1, ? FROM n`, workloads, strings.Repeat("x", cause))
+		setLastHeartbeat(t, s, "one", silence)
+		markSilent(t, s, Silenced{Clusters: []string{"name of one"}, Workloads: workloads})
+		err := s.inTx(t.Context(), func(ctx context.Context, tx *sql.Tx) error {
+			chosen, more, err := s.someWorkloads(ctx, tx, "one", "w.silent")
+			if err != nil {
+				return err
+			}
+			var n int64
+			err = tx.QueryRowContext(ctx, s.dialect.rebind("SELECT COUNT(*) FROM workloads w WHERE "+chosen.condition), chosen.args...).Scan(&n)
+			if n == 0 || n*cause > maxBytesPerTx || !more {
+				t.Errorf("a transaction has %d workloads, more: %t; want at most %d bytes, and more", n, more, maxBytesPerTx)
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		silent := func() int64 { return count(t, s, "SELECT COUNT(*) FROM workloads WHERE silent") }
+		if err := s.endSilence(t.Context(), "one", time.Now()); err != nil || silent() != workloads {
+			t.Errorf("%d workloads are silent after the time was over: %v; want %d", silent(), err, workloads)
+		}
+		for sets := 1; silent() > 0; sets++ {
+			if sets > 100 {
+				t.Fatalf("%d workloads are silent after 100 sets", silent())
+			}
+			apply(t, s, "one")
+		}
+		if n := count(t, s, "SELECT COUNT(*) FROM workloads WHERE status = 'Healthy' AND rank = 5"); n != workloads {
+			t.Errorf("%d workloads are restored, want %d", n, workloads)
+		}
+		if n := count(t, s, "SELECT COUNT(*) FROM clusters WHERE silent"); n != 0 {
+			t.Error("the cluster is silent")
 		}
 	})
 }

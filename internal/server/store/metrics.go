@@ -15,6 +15,9 @@ const fleetTimeout = 2 * time.Second
 // Collectors returns the metrics of the connection pools, of clusters and workloads, and of rejected reports.
 func (s *Store) Collectors() []prometheus.Collector {
 	found := []prometheus.Collector{collectors.NewDBStatsCollector(s.write, "write"), newFleetCollector(s), s.overQuota}
+	if s.config.WorkloadMetrics.Workloads > 0 {
+		found = append(found, newWorkloadCollector(s))
+	}
 	for _, pool := range []struct {
 		name string
 		*readPool

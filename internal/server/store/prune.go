@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"time"
 )
 
 // Prune deletes all rows that exceed the retention, in transactions of a few hundred rows and in one replica at a time.
@@ -109,6 +110,7 @@ func (p *pruner) delete(ctx context.Context, of deletion) error {
 			return err
 		}
 		var n int64
+		begin := time.Now()
 		err := p.store.inTx(ctx, func(ctx context.Context, tx *sql.Tx) error {
 			result, err := tx.ExecContext(ctx, text, args...)
 			if err != nil {
@@ -122,6 +124,9 @@ func (p *pruner) delete(ctx context.Context, of deletion) error {
 		}
 		if *of.count += n; n < maxRowsPerTx {
 			return nil
+		}
+		if err := letOthersWrite(ctx, begin); err != nil {
+			return err
 		}
 	}
 }

@@ -62,6 +62,19 @@ func (db *database) exec(ctx context.Context, query string, args ...any) error {
 	})
 }
 
-// maxRowsPerTx limits the rows that a maintenance transaction changes, so that it does not block other writers for
-// long.
-const maxRowsPerTx = 500
+// The limits of a maintenance transaction, so that it does not block other writers for long. SQLite writes a changed row whole, and
+// keeps what a statement changes in memory.
+const (
+	maxRowsPerTx  = 500
+	maxBytesPerTx = 4 << 20
+)
+
+// letOthersWrite waits after a maintenance transaction as long as it took. SQLite has one writer.
+func letOthersWrite(ctx context.Context, begin time.Time) error {
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-time.After(time.Since(begin)):
+		return nil
+	}
+}

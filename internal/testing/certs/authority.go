@@ -93,13 +93,16 @@ func (a *Authority) Client(user string, groups ...string) (KeyPair, error) {
 	return a.issue(template)
 }
 
-// peer issues a certificate that is valid as client and as server at 127.0.0.1.
-func (a *Authority) peer(name string) (KeyPair, error) {
+// peer issues a certificate that is valid as client and as server at 127.0.0.1 until a time; with the zero time, as long as others.
+func (a *Authority) peer(name string, end time.Time) (KeyPair, error) {
 	template, err := leafTemplate(pkix.Name{CommonName: name}, x509.ExtKeyUsageClientAuth, x509.ExtKeyUsageServerAuth)
 	if err != nil {
 		return KeyPair{}, err
 	}
 	template.IPAddresses = []net.IP{net.IPv4(127, 0, 0, 1)}
+	if !end.IsZero() {
+		template.NotAfter = end
+	}
 	return a.issue(template)
 }
 

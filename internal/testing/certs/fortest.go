@@ -3,6 +3,7 @@ package certs
 import (
 	"os"
 	"path/filepath"
+	"time"
 )
 
 // TB is the part of [testing.TB] that this package needs. The local cluster uses this package as well, so it does not import
@@ -45,7 +46,13 @@ func (a *TestAuthority) Renewed() []byte {
 // Issue issues a certificate and returns it with its key in PEM.
 func (a *TestAuthority) Issue(commonName string) (cert, key []byte) {
 	a.tb.Helper()
-	pair, err := a.authority.peer(commonName)
+	return a.IssueUntil(commonName, time.Time{})
+}
+
+// IssueUntil is Issue with the end of the certificate.
+func (a *TestAuthority) IssueUntil(commonName string, end time.Time) (cert, key []byte) {
+	a.tb.Helper()
+	pair, err := a.authority.peer(commonName, end)
 	if err != nil {
 		a.tb.Fatal(err)
 	}

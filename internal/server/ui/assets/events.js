@@ -8,6 +8,9 @@ const PAGE = 500;
 const HEAD = 50;
 const MAX_EVENTS = 5000; // as many as the control plane keeps of an instance
 
+// FILTERED is the reason of an Event that counts those which a filter left out. They were not lost, so it is no gap here.
+const FILTERED = 'EventsFiltered';
+
 const CHANGE_PREFIX = 'Workload'; // of the reason of an Event about a change of the workload's status
 
 /** changeOf is the new status in an Event about a change of status, and empty for other Events. */
@@ -112,7 +115,8 @@ export class Events extends EventTarget {
     for (const item of items) {
       const known = this.#byID.get(item.id);
       if (known && known.time === item.time && known.count === item.count && known.message === item.message) continue;
-      this.#byID.set(item.id, { ...item, at: Date.parse(item.time), from: Date.parse(item.firstTime ?? item.time) });
+      const gap = item.reason === FILTERED ? undefined : item.gap;
+      this.#byID.set(item.id, { ...item, gap, at: Date.parse(item.time), from: Date.parse(item.firstTime ?? item.time) });
       added++;
     }
     if (!added) return 0;
