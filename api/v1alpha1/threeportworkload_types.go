@@ -10,9 +10,22 @@ const Finalizer = "control-plane.threeport.io/threeport-workload-finalizer"
 // AnnotationRetryRejected makes the agent send rejected reports again whenever its value changes.
 const AnnotationRetryRejected = "control-plane.threeport.io/retry-rejected"
 
+// AnnotationReportAgain makes the agent send the status, the objects and the tree of the instance again whenever its value changes.
+const AnnotationReportAgain = "control-plane.threeport.io/report-again"
+
 // AnnotationNamespaces names, separated by commas, namespaces in which the workload's label counts besides those of the listed
 // resources.
 const AnnotationNamespaces = "control-plane.threeport.io/namespaces"
+
+// AnnotationEvents is on any object. With the value [EventsDrop], the agent does not report the Events of the object and of the objects that
+// it owns.
+const (
+	AnnotationEvents = "control-plane.threeport.io/events"
+	EventsDrop       = "drop"
+)
+
+// AnnotationAgentVersion is on the Lease of the agent's heartbeat, and has the version of the agent.
+const AnnotationAgentVersion = "control-plane.threeport.io/agent-version"
 
 // Labels that attribute an object to a workload if none of its owners is listed. The value is the instance's ID in
 // decimal. A label counts in the namespaces of the listed resources and in those of [AnnotationNamespaces]. If a Helm workload

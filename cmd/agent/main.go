@@ -11,6 +11,7 @@ import (
 	"syscall"
 
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
 )
 
 // The exit codes besides 0.
@@ -29,6 +30,7 @@ func execute(ctx context.Context, flags *flag.FlagSet, args []string, stdout, st
 	flags.Init("agent", flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
 	o := newOptions(flags)
+	var live *liveConfig
 	err := flags.Parse(args)
 	switch {
 	case errors.Is(err, flag.ErrHelp):
@@ -39,14 +41,18 @@ func execute(ctx context.Context, flags *flag.FlagSet, args []string, stdout, st
 	case err == nil && o.showVersion:
 		_, _ = fmt.Fprintln(stdout, versionText())
 		return 0
+	case err == nil && o.printConfig:
+		if err = configFormat.Print(stdout, flags); err == nil {
+			return 0
+		}
 	case err == nil:
-		err = o.validate(flags.Args())
+		o, live, err = openConfig(args, o.configFile, metrics.Registry)
 	}
 	if err != nil {
 		_, _ = fmt.Fprintf(stderr, "agent: %v; see --help\n", err)
 		return exitUsage
 	}
-	if err := run(ctx, o); err != nil {
+	if err := run(ctx, o, live); err != nil {
 		if errors.Is(err, syscall.EADDRINUSE) {
 			err = fmt.Errorf("%w; set another address with --metrics-bind-address or --health-probe-bind-address", err)
 		}

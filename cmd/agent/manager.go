@@ -21,6 +21,7 @@ import (
 	"github.com/threeport/threeport-agent/api/v1alpha1"
 	"github.com/threeport/threeport-agent/internal/agent/controller"
 	"github.com/threeport/threeport-agent/internal/agent/leader"
+	"github.com/threeport/threeport-agent/internal/version"
 )
 
 // noAddress turns a server off.
@@ -43,6 +44,7 @@ func newManager(o *options, config *rest.Config, lists *controller.ResourceLists
 		Scheme:                 scheme,
 		Metrics:                metricsserver.Options{BindAddress: noAddress}, // see addMetrics and addProbes
 		HealthProbeBindAddress: noAddress,
+		PprofBindAddress:       o.pprofAddress,
 		Cache: cache.Options{ByObject: map[client.Object]cache.ByObject{
 			&v1alpha1.ThreeportWorkload{}: {Transform: lists.Transform},
 		}},
@@ -88,5 +90,5 @@ func newHeartbeat(o *options, config *rest.Config, reconciler *controller.Reconc
 		return nil, fmt.Errorf("set up the heartbeat: %w", err)
 	}
 	reconciler.SetLease(v1alpha1.LeaseReference{Namespace: namespace, Name: leader.HeartbeatName})
-	return leader.NewHeartbeat(client.Leases(namespace), host, reconciler.Working, log), nil
+	return leader.NewHeartbeat(client.Leases(namespace), host, version.String(), reconciler.Working, log), nil
 }

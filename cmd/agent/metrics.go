@@ -13,6 +13,7 @@ import (
 	"strconv"
 
 	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	certutil "k8s.io/client-go/util/cert"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -21,6 +22,7 @@ import (
 
 	"github.com/threeport/threeport-agent/internal/agent/endpoints"
 	"github.com/threeport/threeport-agent/internal/agent/metricsauth"
+	"github.com/threeport/threeport-agent/internal/threeport"
 )
 
 const defaultMetricsAddress = ":8080"
@@ -50,11 +52,11 @@ func (o *metricsOptions) validate() error {
 		return nil
 	}
 	if !o.isSecure() {
-		return fmt.Errorf("--metrics-cert-dir needs TLS, which --metrics-bind-address=%s does not use by default: add --metrics-secure", o.address)
+		return wrong("metrics-cert-dir", fmt.Errorf("--metrics-cert-dir needs TLS, which --metrics-bind-address=%s does not use by default: add --metrics-secure", o.address))
 	}
 	// The server would make a self-signed certificate instead of a missing one.
 	if _, err := tls.LoadX509KeyPair(filepath.Join(o.certDir, "tls.crt"), filepath.Join(o.certDir, "tls.key")); err != nil {
-		return fmt.Errorf("--metrics-cert-dir: %w", err)
+		return wrong("metrics-cert-dir", fmt.Errorf("--metrics-cert-dir: %w", err))
 	}
 	return nil
 }
@@ -97,6 +99,17 @@ func addMetrics(ctx context.Context, mgr ctrl.Manager, o *metricsOptions, log lo
 	mux := http.NewServeMux()
 	mux.Handle("/metrics", handler)
 	return addServer(ctx, mgr, "metrics", cmp.Or(o.address, defaultMetricsAddress), mux, config)
+}
+
+// registerCertificateExpiry registers the end of the client certificate. Without one there is no series, so no alert fires.
+func registerCertificateExpiry(registry prometheus.Registerer, api *threeport.Client) {
+	if api == nil || api.CertificateExpiry().IsZero() {
+		return
+	}
+	registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "threeport_agent_client_certificate_expiration_timestamp_seconds",
+		Help: "When the client certificate for the control-plane API ends, in Unix seconds. It is absent without a certificate.",
+	}, func() float64 { return float64(api.CertificateExpiry().Unix()) }))
 }
 
 // tls returns the configuration of TLS, with the certificate of --metrics-cert-dir or a self-signed one.

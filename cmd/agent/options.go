@@ -43,10 +43,14 @@ type options struct {
 	watchNamespaces         string
 	healthRules             string
 	redactionRules          string
+	eventFilters            string
 	metrics                 metricsOptions
 	probeAddress            string
+	pprofAddress            string
 	leaderElect             bool
 	leaderElectionNamespace string
+	configFile              string
+	printConfig             bool
 	showVersion             bool
 }
 
@@ -85,6 +89,8 @@ func newOptions(flags *flag.FlagSet) *options {
 		"file or folder with health rules of your own, read again when they change; empty for the built-in rules only")
 	flags.StringVar(&o.redactionRules, "redaction-rules", "",
 		"file or folder with redaction rules of your own, read again when they change; empty for the built-in rules only")
+	flags.StringVar(&o.eventFilters, "event-filters", "",
+		"file or folder with filters that leave Events out, shorten or limit them, read again when they change; empty for none")
 	flags.IntVar(&o.notify.Concurrency, "send-concurrency", o.notify.Concurrency,
 		"number of concurrent requests with reports to the control-plane API")
 	flags.DurationVar(&o.notify.ShutdownTimeout, "shutdown-timeout", o.notify.ShutdownTimeout,
@@ -98,10 +104,15 @@ func newOptions(flags *flag.FlagSet) *options {
 	o.metrics.declare(flags)
 	flags.StringVar(&o.probeAddress, "health-probe-bind-address", ":8081",
 		"address of /healthz and /readyz")
+	flags.StringVar(&o.pprofAddress, "pprof-bind-address", "",
+		"loopback address of Go's profiles, /debug/pprof/; empty for none")
 	flags.BoolVar(&o.leaderElect, "leader-elect", false,
 		"elect a leader among several replicas; only the leader reports")
 	flags.StringVar(&o.leaderElectionNamespace, "leader-election-namespace", "",
 		"namespace of the Leases of the election and of the heartbeat; empty for the namespace that the agent runs in")
+	flags.StringVar(&o.configFile, "config", "",
+		"YAML file with settings, which are the flags by their names; flags have precedence; read again when it changes")
+	flags.BoolVar(&o.printConfig, "print-config", false, "print a file for --config with all settings and their defaults, and exit")
 	flags.BoolVar(&o.showVersion, "version", false, "print the version and exit")
 	o.logging.BindFlags(flags)
 	// An error of the cluster or the control plane has no cause in the code, so its stack trace does not help.
@@ -118,23 +129,26 @@ func (o *options) validate(args []string) error {
 	}
 	o.api.CertFile = filepath.Join(o.certDir, "tls.crt")
 	o.api.KeyFile = filepath.Join(o.certDir, "tls.key")
-	o.outbox.MaxSyncs = max(1, o.notify.Concurrency*3/4)
+	o.outbox.MaxSyncs, o.outbox.MaxLarge = max(1, o.notify.Concurrency*3/4), max(1, o.notify.Concurrency/4)
 	switch o.sink {
 	case sinkAPI:
 		if o.api.Server == "" {
-			return errors.New("--threeport-api-server is missing: give the control-plane API's HOST[:PORT], or --sink=stdout to print reports instead")
+			return wrong("threeport-api-server", errors.New("--threeport-api-server is missing: give the control-plane API's HOST[:PORT], or --sink=stdout to print reports instead"))
 		}
 		if err := o.api.Validate(); err != nil {
-			return fmt.Errorf("control-plane API (--threeport-api-server, --auth-enabled, --cert-dir, --ca-file, --token-file): %w", err)
+			return &flagError{
+				[]string{"threeport-api-server", "auth-enabled", "cert-dir", "ca-file", "token-file"},
+				fmt.Errorf("control-plane API (--threeport-api-server, --auth-enabled, --cert-dir, --ca-file, --token-file): %w", err),
+			}
 		}
 		o.outbox.Protocol, o.outbox.InitialSync = notify.ProtocolV0, true
 	case sinkStdout:
 		o.outbox.Protocol = notify.ProtocolStdout
 	default:
-		return fmt.Errorf("--sink is %q: give api or stdout", o.sink)
+		return wrong("sink", fmt.Errorf("--sink is %q: give api or stdout", o.sink))
 	}
 	if len(o.clusterName) > threeport.MaxClusterName {
-		return fmt.Errorf("--cluster-name has %d bytes: give %d at most", len(o.clusterName), threeport.MaxClusterName)
+		return wrong("cluster-name", fmt.Errorf("--cluster-name has %d bytes: give %d at most", len(o.clusterName), threeport.MaxClusterName))
 	}
 	for name := range strings.SplitSeq(o.watchNamespaces, ",") {
 		if name = strings.TrimSpace(name); name != "" {
@@ -142,19 +156,27 @@ func (o *options) validate(args []string) error {
 		}
 	}
 	if err := o.reporter.Validate(); err != nil {
-		return fmt.Errorf("--watch-namespaces: %w", err)
+		return wrong("watch-namespaces", fmt.Errorf("--watch-namespaces: %w", err))
 	}
 	if err := o.notify.Validate(); err != nil {
-		return fmt.Errorf("delivery (--send-concurrency, --shutdown-timeout): %w", err)
+		return &flagError{
+			[]string{"send-concurrency", "shutdown-timeout"}, fmt.Errorf("delivery (--send-concurrency, --shutdown-timeout): %w", err),
+		}
 	}
 	if o.outbox.MaxBytes = o.stateMax.Value(); o.outbox.MaxBytes < minStateBytes {
-		return fmt.Errorf("--state-max-bytes is %s: give 1Mi or more", &o.stateMax)
+		return wrong("state-max-bytes", fmt.Errorf("--state-max-bytes is %s: give 1Mi or more", &o.stateMax))
 	}
 	if err := o.resync.Validate(); err != nil {
-		return fmt.Errorf("--resync-interval: %w", err)
+		return wrong("resync-interval", fmt.Errorf("--resync-interval: %w", err))
+	}
+	if o.pprofAddress != "" && !isLoopback(o.pprofAddress) {
+		return wrong("pprof-bind-address", fmt.Errorf("--pprof-bind-address is %q: give a loopback address such as 127.0.0.1:6060, because profiles have no authentication", o.pprofAddress))
 	}
 	return o.metrics.validate()
 }
+
+// wrong is the error of a flag's value.
+func wrong(name string, err error) error { return &flagError{[]string{name}, err} }
 
 // versionText returns the version of the build and of Go.
 func versionText() string {

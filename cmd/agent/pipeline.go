@@ -8,6 +8,7 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
+	"github.com/threeport/threeport-agent/internal/agent/filter"
 	"github.com/threeport/threeport-agent/internal/agent/leader"
 	"github.com/threeport/threeport-agent/internal/agent/notify"
 	"github.com/threeport/threeport-agent/internal/agent/reporter"
@@ -21,6 +22,7 @@ type pipeline struct {
 	reporter    *reporter.Reporter
 	ownRules    *rules.Live               // nil without --health-rules
 	redaction   *redact.Live              // nil without --redaction-rules
+	filters     *filter.Live              // nil without --event-filters
 	resyncer    *resync.Resyncer          // nil if reports are printed
 	negotiation *notify.NegotiatingSender // nil with one protocol only
 	notifier    *notify.Notifier
@@ -83,6 +85,9 @@ func (p pipeline) run(leading, untilStopped context.Context) error {
 	}
 	if p.redaction != nil {
 		others.Go(func() { p.redaction.Run(leading, p.reporter.RedactionChanged) })
+	}
+	if p.filters != nil {
+		others.Go(func() { p.filters.Run(leading) })
 	}
 	if p.heartbeat != nil {
 		others.Go(func() { p.heartbeat.Run(leading) })

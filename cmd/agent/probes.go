@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"io"
 	"net/http"
 
 	"github.com/go-logr/logr"
@@ -51,7 +52,9 @@ func (r readiness) hasSynced() bool { return r.synced(context.Background()) == n
 
 // addProbes adds the server of /healthz and /readyz, if there is an address for it. The latter also fails while the state cannot be
 // written.
-func addProbes(ctx context.Context, mgr ctrl.Manager, address string, ready readiness, state *journal.Journal, log logr.Logger) error {
+func addProbes(
+	ctx context.Context, mgr ctrl.Manager, address string, ready readiness, state *journal.Journal, live *liveConfig, log logr.Logger,
+) error {
 	if address == noAddress || address == "" {
 		return nil
 	}
@@ -63,11 +66,24 @@ func addProbes(ctx context.Context, mgr ctrl.Manager, address string, ready read
 			"state":  withoutReason(func(*http.Request) error { return state.Err() }, log),
 		},
 	} {
-		handler := http.StripPrefix(path, &healthz.Handler{Checks: checks})
+		handler := withConfigState(http.StripPrefix(path, &healthz.Handler{Checks: checks}), live)
 		mux.Handle(path, handler)
 		mux.Handle(path+"/", handler)
 	}
 	return addServer(ctx, mgr, "probes", address, mux, nil)
+}
+
+// withConfigState adds to a detailed answer that the file of --config is invalid. The agent is ready with the version before.
+func withConfigState(next http.Handler, live *liveConfig) http.Handler {
+	if live == nil {
+		return next
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		next.ServeHTTP(w, r)
+		if r.URL.Query().Has("verbose") && live.metrics.isFailing.Load() {
+			_, _ = io.WriteString(w, "[!]config: the file of --config is invalid; its previous version is in use\n")
+		}
+	})
 }
 
 // errNotReady replaces the error of a check.

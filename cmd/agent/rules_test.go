@@ -23,7 +23,7 @@ var (
 )
 
 func TestOpenRules_Default(t *testing.T) {
-	all, own, err := openRules(newOptions(flag.NewFlagSet("agent", flag.ContinueOnError)).healthRules, prometheus.NewRegistry())
+	all, own, err := openHealthRules(newOptions(flag.NewFlagSet("agent", flag.ContinueOnError)).healthRules, prometheus.NewRegistry())
 	if err != nil || own != nil {
 		t.Fatalf("got %v, %v, want no rules of the user's own", own, err)
 	}
@@ -38,7 +38,7 @@ func TestOpenRules_OwnRulesComeFirst(t *testing.T) {
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	all, own, err := openRules(path, prometheus.NewRegistry())
+	all, own, err := openHealthRules(path, prometheus.NewRegistry())
 	if err != nil || own == nil {
 		t.Fatal(err)
 	}
@@ -57,7 +57,7 @@ func TestRun_InvalidRedactionRules_IsAnError(t *testing.T) {
 	}
 	o := newOptions(flag.NewFlagSet("agent", flag.ContinueOnError))
 	o.redactionRules = path
-	err := run(t.Context(), o)
+	err := run(t.Context(), o, nil)
 	if err == nil || !strings.HasPrefix(err.Error(), "--redaction-rules="+path+": "+path+":1: rule number 1: group is missing") {
 		t.Errorf("got %v, want the flag and the place, before the agent connects to the cluster", err)
 	}
@@ -70,7 +70,7 @@ func TestRun_WrongRulesAreAnError(t *testing.T) {
 	}
 	o := newOptions(flag.NewFlagSet("agent", flag.ContinueOnError))
 	o.healthRules = path
-	err := run(t.Context(), o)
+	err := run(t.Context(), o, nil)
 	if err == nil || !strings.HasPrefix(err.Error(), "--health-rules="+path+": "+path+":1:9: rule number 1: ") {
 		t.Errorf("got %v, want the flag and the place, before the cluster is looked for", err)
 	}

@@ -24,18 +24,14 @@ import (
 )
 
 // run wires the agent and runs it until the context ends. Its stages are made in the order of the data; package
-// internal/agent says what each does.
-func run(ctx context.Context, o *options) (err error) {
+// internal/agent says what each does. live is nil without a file of --config.
+func run(ctx context.Context, o *options, live *liveConfig) (err error) {
 	ctrl.SetLogger(zap.New(zap.UseFlagOptions(&o.logging)))
 	klog.SetLogger(ctrl.Log)
 	log := ctrl.Log.WithName
 
-	rules, ownRules, err := openRules(o.healthRules, metrics.Registry)
+	ownRules, err := o.openRules(metrics.Registry)
 	if err != nil {
-		return err
-	}
-	o.reporter.Rules = rules
-	if o.reporter.Redaction, err = openRedaction(o.redactionRules, metrics.Registry); err != nil {
 		return err
 	}
 	state, err := openState(o.stateDir)
@@ -65,6 +61,8 @@ func run(ctx context.Context, o *options) (err error) {
 		return err
 	}
 
+	registerCertificateExpiry(metrics.Registry, api)
+
 	// ThreeportWorkloads → the registry of targets. The reconciler reads the progress of their delivery from the outbox.
 	targets := target.NewRegistry()
 	target.RegisterMetrics(metrics.Registry, targets)
@@ -74,7 +72,7 @@ func run(ctx context.Context, o *options) (err error) {
 		return fmt.Errorf("set up the controller: %w", err)
 	}
 	// Targets → objects and Events → reports in the outbox.
-	p := pipeline{ownRules: ownRules, redaction: o.reporter.Redaction}
+	p := pipeline{ownRules: ownRules, redaction: o.reporter.Redaction, filters: o.reporter.Filters}
 	if p.heartbeat, err = newHeartbeat(o, config, reconciler, log("heartbeat")); err != nil {
 		return err
 	}
@@ -102,10 +100,13 @@ func run(ctx context.Context, o *options) (err error) {
 	}
 	p.notifier = notify.New(o.notify, reports, sender, syncer, notify.NewMetrics(metrics.Registry, reports), log("notify"))
 
-	if err := addProbes(ctx, mgr, o.probeAddress, ready, state, log("probes")); err != nil {
+	if err := live.addTo(mgr, reports, p); err != nil {
 		return err
 	}
-	if err := addMetrics(ctx, mgr, &o.metrics, log("metrics")); err != nil {
+	err = errors.Join(
+		addProbes(ctx, mgr, o.probeAddress, ready, state, live, log("probes")),
+		addMetrics(ctx, mgr, &o.metrics, log("metrics")))
+	if err != nil {
 		return err
 	}
 	journal.RegisterMetrics(metrics.Registry, state)

@@ -27,7 +27,7 @@ func TestRun_StateDirInUse_FailsFirst(t *testing.T) {
 	defer held.Close() //nolint:errcheck // other tests check it
 	o := newOptions(flag.NewFlagSet("agent", flag.ContinueOnError))
 	o.stateDir = dir
-	err = run(t.Context(), o)
+	err = run(t.Context(), o, nil)
 	if !errors.Is(err, journal.ErrInUse) {
 		t.Fatalf("got %v, want ErrInUse, before the agent connects to the cluster", err)
 	}

@@ -37,36 +37,25 @@ func (l *Live) Collectors() []prometheus.Collector {
 	if l == nil {
 		return nil
 	}
-	return []prometheus.Collector{l.metrics.rules, l.metrics.failing}
+	return []prometheus.Collector{l.metrics.InUse, l.metrics.Rejected}
 }
 
 // Run reloads the rules when they change, until the context ends. It calls changed after each reload, never concurrently.
 func (l *Live) Run(ctx context.Context, changed func()) { l.files.Run(ctx, changed) }
 
 // Metrics are the metrics of a user's rules.
-type Metrics struct{ rules, failing prometheus.Gauge }
+type Metrics struct{ reload.Gauges }
 
 // NewMetrics creates the metrics. Their names begin with that of the program.
 func NewMetrics(program string) *Metrics {
-	return &Metrics{
-		rules: prometheus.NewGauge(prometheus.GaugeOpts{
+	return &Metrics{reload.Gauges{
+		InUse: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: program + "_redaction_rules",
 			Help: "Rules of --redaction-rules that are in use.",
 		}),
-		failing: prometheus.NewGauge(prometheus.GaugeOpts{
+		Rejected: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: program + "_redaction_rules_failing",
 			Help: "1 while the rules of --redaction-rules are unreadable or invalid, so that the previous ones are in use.",
 		}),
-	}
-}
-
-// Use implements [reload.Metrics].
-func (m *Metrics) Use(rules int) { m.rules.Set(float64(rules)) }
-
-// Failing implements [reload.Metrics].
-func (m *Metrics) Failing(failing bool) {
-	m.failing.Set(0)
-	if failing {
-		m.failing.Set(1)
-	}
+	}}
 }

@@ -37,7 +37,7 @@ func TestLive_InvalidRules_PreviousRulesStay(t *testing.T) {
 		if got := live.Current().Document(object); got != want {
 			t.Errorf("the rules make it %s, want %s", got, want)
 		}
-		if gotRules, gotFailing := testutil.ToFloat64(metrics.rules), testutil.ToFloat64(metrics.failing); gotRules != rules || gotFailing != failing {
+		if gotRules, gotFailing := testutil.ToFloat64(metrics.InUse), testutil.ToFloat64(metrics.Rejected); gotRules != rules || gotFailing != failing {
 			t.Errorf("the metrics are %v rules, %v failing, want %v and %v", gotRules, gotFailing, rules, failing)
 		}
 	}
@@ -45,7 +45,7 @@ func TestLive_InvalidRules_PreviousRulesStay(t *testing.T) {
 	write(`rules: [{}]`)
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
-	for deadline := time.After(30 * time.Second); testutil.ToFloat64(metrics.failing) == 0; {
+	for deadline := time.After(30 * time.Second); testutil.ToFloat64(metrics.Rejected) == 0; {
 		select {
 		case <-tick.C:
 		case <-deadline:

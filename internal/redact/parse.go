@@ -1,10 +1,8 @@
 package redact
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 
@@ -26,7 +24,7 @@ func parseFiles(files []reload.File) (layer, error) {
 	var kept, redacted []*rule
 	var failed []error
 	for _, f := range files {
-		nodes, err := documents(f)
+		nodes, err := reload.Items(f, "rules")
 		if err != nil {
 			failed = append(failed, err)
 		}
@@ -43,34 +41,6 @@ func parseFiles(files []reload.File) (layer, error) {
 		}
 	}
 	return layer{newRuleSet(kept), newRuleSet(redacted)}, errors.Join(failed...)
-}
-
-// documents returns the rules in the YAML documents of a file. A file without rules is an error: a truncated file must not
-// remove rules silently.
-func documents(f reload.File) (rules []*yaml.Node, err error) {
-	decoder := yaml.NewDecoder(bytes.NewReader(f.Data))
-	for found := false; ; found = true {
-		var document yaml.Node
-		switch err := decoder.Decode(&document); {
-		case errors.Is(err, io.EOF) && !found:
-			return nil, fmt.Errorf(`%s: there are no rules in it: write "rules: []" if that is meant`, f.Name)
-		case errors.Is(err, io.EOF):
-			return rules, nil
-		case err != nil:
-			return nil, fmt.Errorf("%s: this is not YAML: %w", f.Name, err)
-		}
-		list := &document
-		if len(document.Content) > 0 {
-			list = document.Content[0]
-		}
-		if list.Kind == yaml.MappingNode && len(list.Content) == 2 && list.Content[0].Value == "rules" {
-			if items := list.Content[1]; items.Kind == yaml.SequenceNode {
-				rules = append(rules, items.Content...)
-				continue
-			}
-		}
-		return nil, fmt.Errorf("%s:%d: give a mapping with the field rules only, which is a list", f.Name, list.Line)
-	}
 }
 
 // fields are the fields of a rule in YAML.

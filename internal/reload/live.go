@@ -1,4 +1,4 @@
-// Package reload reads files of rules, and reads them again when they change. Invalid files never replace valid ones.
+// Package reload reads files of rules or settings, and reads them again when they change. Invalid files never replace valid ones.
 package reload
 
 import (
@@ -21,7 +21,7 @@ const (
 	defaultPollInterval = 10 * time.Second
 )
 
-// Rules are parsed files.
+// Rules are parsed files: rules, or settings.
 type Rules interface {
 	// Len is the number of rules.
 	Len() int
@@ -56,7 +56,7 @@ type Live[R Rules] struct {
 func Open[R Rules](path string, selected Select, parse func(...File) (R, error), metrics Metrics, log logr.Logger) (*Live[R], error) {
 	files, err := Read(path, selected)
 	if err != nil {
-		return nil, fmt.Errorf("read the rules: %w", err)
+		return nil, fmt.Errorf("read the files: %w", err)
 	}
 	rules, err := parse(files...)
 	if err != nil {
@@ -79,7 +79,7 @@ func (l *Live[R]) Run(ctx context.Context, changed func()) {
 	var errs chan error
 	watcher, err := fsnotify.NewWatcher()
 	if err != nil {
-		l.log.Info("Cannot watch the rules; polling for changes instead", "path", l.path, "reason", err.Error())
+		l.log.Info("Cannot watch the files; polling for changes instead", "path", l.path, "reason", err.Error())
 	} else {
 		defer watcher.Close() //nolint:errcheck // it has no data to lose
 		events, errs = watcher.Events, watcher.Errors
@@ -96,7 +96,7 @@ func (l *Live[R]) Run(ctx context.Context, changed func()) {
 			settled.Reset(settleDelay)
 			continue
 		case err := <-errs: // such as lost notifications
-			l.log.V(1).Info("Reloading the rules", "path", l.path, "reason", err.Error())
+			l.log.V(1).Info("Reloading the files", "path", l.path, "reason", err.Error())
 			settled.Reset(settleDelay)
 			continue
 		case <-settled.C:
@@ -120,7 +120,7 @@ func (l *Live[R]) watch(watcher *fsnotify.Watcher) {
 		dir = filepath.Dir(l.path)
 	}
 	if err := watcher.Add(dir); err != nil { // the next poll tries again
-		l.log.V(1).Info("Cannot watch the rules; polling for changes instead", "path", l.path, "reason", err.Error())
+		l.log.V(1).Info("Cannot watch the files; polling for changes instead", "path", l.path, "reason", err.Error())
 	}
 }
 
@@ -137,7 +137,7 @@ func (l *Live[R]) reload() bool {
 	case l.inUse:
 		l.metrics.Failing(false)
 		if l.failure != "" {
-			l.log.Info("The rules are valid again and unchanged", "path", l.path)
+			l.log.Info("The files are valid again and unchanged", "path", l.path)
 		}
 		l.failure, l.seen = "", now
 		return false
@@ -146,7 +146,7 @@ func (l *Live[R]) reload() bool {
 	}
 	l.seen = now
 	if len(files) == 0 { // the directory is being replaced or deleted
-		l.fail(fmt.Errorf("no files of rules in %s", l.path))
+		l.fail(fmt.Errorf("no files in %s", l.path))
 		return false
 	}
 	rules, err := l.parse(files...)
@@ -158,7 +158,7 @@ func (l *Live[R]) reload() bool {
 	l.metrics.Failing(false)
 	l.rules.Store(&rules)
 	l.inUse, l.failure = now, ""
-	l.log.Info("Rules loaded", "path", l.path, "rules", rules.Len())
+	l.log.Info("Files loaded", "path", l.path, "rules", rules.Len())
 	return true
 }
 
@@ -167,6 +167,6 @@ func (l *Live[R]) fail(err error) {
 	l.metrics.Failing(true)
 	if text := err.Error(); text != l.failure {
 		l.failure = text
-		l.log.Error(err, "Rules rejected; the previous rules stay in use", "path", l.path)
+		l.log.Error(err, "Files rejected; their previous version stays in use", "path", l.path)
 	}
 }

@@ -111,20 +111,21 @@ func (d *directory) read(at string) error {
 }
 
 func readFile(path string, limit int64) ([]byte, error) {
+	// Checked before it is opened: the opening of a FIFO waits for its writer.
+	if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() {
+		return nil, errors.Join(err, fmt.Errorf("%s is not a file", path))
+	}
 	f, err := os.Open(path) //nolint:gosec // which file is the user's choice
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close() //nolint:errcheck // the file is only read
-	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
-		return nil, errors.Join(err, fmt.Errorf("%s is not a file", path))
-	}
 	data, err := io.ReadAll(io.LimitReader(f, limit+1))
 	if err != nil {
 		return nil, err
 	}
 	if int64(len(data)) > limit {
-		return nil, fmt.Errorf("%s: the rules exceed %d bytes in total", path, MaxBytes)
+		return nil, fmt.Errorf("%s: the files exceed %d bytes in total", path, MaxBytes)
 	}
 	return data, nil
 }

@@ -97,14 +97,14 @@ func (r *resourceHealth) shareContainers(facts *observe.PodFacts) *observe.PodFa
 
 // setSpec stores what a listed object declares. It reports whether the labels of its Pods have changed, and whether the same object
 // has a new spec.
-func (s *assessments) setSpec(attribution target.Attribution, o Object) (newLabels, newSpec bool) {
+func (s *assessments) setSpec(attribution target.Attribution, o *Judged) (newLabels, newSpec bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	r := s.resource(attribution)
-	labels, spec := health.PodLabelsOf(o.GroupKind(), o.Whole), r.spec.next(o.Whole)
-	newLabels = !labels.Equal(r.labels)
+	spec := o.specAfter(r.spec)
+	newLabels = !o.labels.Equal(r.labels)
 	newSpec = r.assessed && r.uid == o.UID && spec.hash != r.spec.hash
-	r.labels, r.spec = labels, spec
+	r.labels, r.spec = o.labels, spec
 	return newLabels, newSpec
 }
 

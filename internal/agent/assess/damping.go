@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/threeport/threeport-agent/internal/health"
 )
@@ -59,19 +58,23 @@ type specVersion struct {
 	hash       uint64
 }
 
-// next returns the version of a newer object. The hash is computed only for another generation. Some custom resources have a new
-// generation for each status.
-func (s specVersion) next(obj runtime.Object) specVersion {
-	u, ok := obj.(*unstructured.Unstructured)
-	if !ok || u.GetGeneration() == s.generation {
-		return s
+// specAfter returns the version of the object's spec, after an earlier one. The hash is computed only for another generation, and once
+// for all workloads. Some custom resources have a new generation for each status.
+func (o *Judged) specAfter(earlier specVersion) specVersion {
+	u, ok := o.whole.(*unstructured.Unstructured)
+	if !ok || u.GetGeneration() == earlier.generation {
+		return earlier
+	}
+	if o.spec.generation == u.GetGeneration() {
+		return o.spec
 	}
 	spec, _ := u.Object["spec"].(map[string]any)
 	spec = maps.Clone(spec)
 	delete(spec, "replicas")
 	h := fnv.New64a()
 	if err := json.NewEncoder(h).Encode(spec); err != nil {
-		return s // no object of the API server has such a value
+		return earlier // no object of the API server has such a value
 	}
-	return specVersion{u.GetGeneration(), h.Sum64()}
+	o.spec = specVersion{u.GetGeneration(), h.Sum64()}
+	return o.spec
 }

@@ -47,8 +47,9 @@ func webDeployment(t *testing.T, generation int64, image string, replicas, ready
 
 // assess assesses an object for each workload.
 func (c *crashLoop) assess(o Object) {
+	judged := c.Judge(o, o.Kind == "Deployment")
 	for _, name := range c.workloads {
-		c.Assess(target.Attribution{Workload: name, Resource: target.Resource{Ref: c.deployment.Ref}, Listed: o.Kind == "Deployment"}, o)
+		c.Keep(target.Attribution{Workload: name, Resource: target.Resource{Ref: c.deployment.Ref}, Listed: o.Kind == "Deployment"}, judged)
 	}
 }
 

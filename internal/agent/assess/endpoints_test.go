@@ -43,8 +43,8 @@ func TestAssessor_EmptyEndpointSlice_OfIdleDeployment(t *testing.T) {
 	a, _ := newAssessor()
 	svc, slice, deployment := object(t, service), object(t, emptySlice), object(t, idleDeployment)
 	a.targets.Track(target.Workload{Name: "web", Resources: []target.Resource{{Ref: deployment.Ref}, {Ref: svc.Ref}}})
-	listed := func(o Object) Result {
-		return a.Assess(target.Attribution{Workload: "web", Resource: target.Resource{Ref: o.Ref}, Listed: true}, o)
+	listed := func(o Object) Change {
+		return a.assess(target.Attribution{Workload: "web", Resource: target.Resource{Ref: o.Ref}, Listed: true}, o)
 	}
 	expect := func(moment string, workload, endpoints health.Status) {
 		t.Helper()
@@ -56,7 +56,7 @@ func TestAssessor_EmptyEndpointSlice_OfIdleDeployment(t *testing.T) {
 		}
 	}
 	listed(svc)
-	a.Assess(target.Attribution{Workload: "web", Resource: target.Resource{Ref: svc.Ref}}, slice)
+	a.assess(target.Attribution{Workload: "web", Resource: target.Resource{Ref: svc.Ref}}, slice)
 	listed(deployment)
 	expect("scaled to 0", health.Healthy, health.Healthy)
 	if statuses, _ := a.ResourceStatuses("web"); statuses[1].Health != string(health.Healthy) {
@@ -66,7 +66,7 @@ func TestAssessor_EmptyEndpointSlice_OfIdleDeployment(t *testing.T) {
 	expect("scaled up", health.Reconciling, health.Reconciling)
 	listed(deployment)
 	expect("scaled to 0 again", health.Healthy, health.Healthy)
-	if !listed(object(t, otherDeployment)).Changed {
+	if !listed(object(t, otherDeployment)).Assessment {
 		t.Error("other labels of the Pods are no change")
 	}
 	expect("another Deployment is scaled to 0", health.Down, health.Down)

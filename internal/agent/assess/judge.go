@@ -25,39 +25,62 @@ type Object struct {
 	Warning health.Warning
 }
 
-// Result is the outcome of an assessment.
-type Result struct {
-	// Changed is true if the assessment differs from the one before.
-	Changed bool
-	// FactsChanged is true if the facts of a Pod differ from those before. Only the tree has them.
-	FactsChanged bool
-	// Recheck is when the assessment ends without a change of the object; zero if it does not.
+// Judged is the verdict on an object, without its dependents, and what else the assessor keeps of it. It is the same for all workloads
+// that list the object, or for all that it descends from.
+type Judged struct {
+	target.Identity
+	// Recheck is when the verdict ends without a change of the object; zero if it does not.
 	Recheck time.Time
+
+	assessment health.Assessment
+	whole      runtime.Object // as in Object
+	labels     health.PodLabels
+	facts      *observe.PodFacts // nil if it is no Pod
+	spec       specVersion       // of whole; zero until a workload needs it
 }
 
-// Assess judges an object and keeps the assessment. It ignores derived objects of kinds that health judges by their own
-// dependents, such as ReplicaSets.
-func (a *Assessor) Assess(attribution target.Attribution, o Object) Result {
-	if !attribution.Listed && !health.CountsAsDependent(o.GroupKind()) {
-		return Result{}
+// Change says what an object changed in a workload.
+type Change struct {
+	// Assessment is true if the assessment differs from the one before.
+	Assessment bool
+	// Facts is true if the facts of a Pod differ from those before. Only the tree has them.
+	Facts bool
+}
+
+// Judge judges an object. It returns nil for derived objects of kinds that health judges by their own dependents, such as
+// ReplicaSets.
+func (a *Assessor) Judge(o Object, listed bool) *Judged {
+	if !listed && !health.CountsAsDependent(o.GroupKind()) {
+		return nil
 	}
 	assessment := a.judge(o, health.Context{Now: a.config.Now(), Warning: o.Warning, Rules: a.config.Rules})
 	a.metrics.assessments.Inc()
-	var via health.OwnerPath
-	if !attribution.Listed {
-		via = a.ownerPath(o.Identity, attribution)
+	out := &Judged{Identity: o.Identity, Recheck: assessment.Recheck, assessment: assessment, whole: o.Whole}
+	if listed {
+		out.labels = health.PodLabelsOf(o.GroupKind(), o.Whole)
 	}
+	if pod, ok := o.Cached.(*corev1.Pod); ok {
+		out.facts = observe.NewPodFacts(pod)
+	}
+	return out
+}
+
+// Keep keeps the verdict on an object for a workload.
+func (a *Assessor) Keep(attribution target.Attribution, o *Judged) Change {
+	var via health.OwnerPath
 	var newLabels, newSpec bool
 	if attribution.Listed {
 		newLabels, newSpec = a.assessments.setSpec(attribution, o)
+	} else {
+		via = a.ownerPath(o.Identity, attribution)
 	}
-	out := Result{Changed: a.assessments.set(attribution, o.Identity, via, assessment), Recheck: assessment.Recheck}
+	changed := a.assessments.set(attribution, o.Identity, via, o.assessment)
 	if newSpec {
 		a.restartDamping(attribution.Workload)
 	}
-	out.Changed = out.Changed || newLabels || newSpec
-	if pod, ok := o.Cached.(*corev1.Pod); ok {
-		out.FactsChanged = a.assessments.setPod(attribution, o.UID, observe.NewPodFacts(pod))
+	out := Change{Assessment: changed || newLabels || newSpec}
+	if o.facts != nil {
+		out.Facts = a.assessments.setPod(attribution, o.UID, o.facts)
 	}
 	return out
 }

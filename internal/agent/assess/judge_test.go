@@ -27,7 +27,15 @@ func (r panickingRules) Judge(_ schema.GroupKind, object map[string]any, _ time.
 
 func (panickingRules) Covers(schema.GroupKind) bool { return true }
 
-func TestAssessor_Assess_PanicCostsOneVerdict(t *testing.T) {
+// assess judges an object and keeps the verdict for one workload.
+func (a *Assessor) assess(attribution target.Attribution, o Object) Change {
+	if judged := a.Judge(o, attribution.Listed); judged != nil {
+		return a.Keep(attribution, judged)
+	}
+	return Change{}
+}
+
+func TestAssessor_Judge_PanicCostsOneVerdict(t *testing.T) {
 	var logged strings.Builder
 	log := funcr.New(func(_, args string) { logged.WriteString(args + "\n") }, funcr.Options{})
 	targets, registry := target.NewRegistry(), prometheus.NewRegistry()
@@ -45,7 +53,7 @@ func TestAssessor_Assess_PanicCostsOneVerdict(t *testing.T) {
 		object.SetName(r.Name)
 		object.SetAnnotations(map[string]string{"password": "do-not-log"})
 		attribution := target.Attribution{Workload: wl.Name, Resource: r, Listed: true}
-		a.Assess(attribution, Object{Identity: target.Identity{Ref: r.Ref, UID: "1"}, Cached: object, Whole: object})
+		a.assess(attribution, Object{Identity: target.Identity{Ref: r.Ref, UID: "1"}, Cached: object, Whole: object})
 	}
 	statuses, _ := a.ResourceStatuses("web")
 	for _, got := range statuses {

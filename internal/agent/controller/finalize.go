@@ -22,6 +22,8 @@ const (
 	maxDeletionPoll = 2 * time.Second
 	// checkTimeout limits one check, so that a slow API server does not block the workers.
 	checkTimeout = 5 * time.Second
+	// maxDeletionChecks limits the workers that check at a time. Others reconcile workloads that exist.
+	maxDeletionChecks = 2
 )
 
 // finalize removes the finalizer after the last reports were delivered, or after deletionGrace.
@@ -30,6 +32,10 @@ func (r *Reconciler) finalize(ctx context.Context, wl *v1alpha1.ThreeportWorkloa
 		r.forget(wl.Name)
 		return ctrl.Result{}, nil
 	}
+	waited, first := r.waited(wl.Name)
+	if first { // hundreds may be deleted at once, and their requests would hold all workers: new workloads come before them
+		return ctrl.Result{RequeueAfter: nextStepDelay, Priority: new(statusPriority)}, nil
+	}
 	tracked, err := r.trackDeleted(ctx, wl)
 	switch {
 	case errors.Is(err, errNewerList): // it will be reconciled
@@ -37,7 +43,7 @@ func (r *Reconciler) finalize(ctx context.Context, wl *v1alpha1.ThreeportWorkloa
 	case err != nil:
 		return ctrl.Result{}, err
 	}
-	if waited := r.waited(wl.Name); tracked && waited < deletionGrace && !r.lastReportsDelivered(ctx, wl, deletionGrace-waited) {
+	if tracked && waited < deletionGrace && !r.lastReportsDelivered(ctx, wl, deletionGrace-waited) {
 		return ctrl.Result{RequeueAfter: min(max(waited/10, minDeletionPoll), maxDeletionPoll, deletionGrace-waited)}, nil
 	}
 	err = r.patchFinalizers(ctx, wl, controllerutil.RemoveFinalizer)
@@ -87,27 +93,41 @@ func (r *Reconciler) trackDeleted(ctx context.Context, wl *v1alpha1.ThreeportWor
 	return true, nil
 }
 
-// waited returns the time since this process first saw the deletion of a workload. The deletion timestamp is not used: the
+// waited returns the time since this process first saw the deletion of a workload, and whether that is now. The deletion timestamp is not used: the
 // clock of the API server may differ by minutes.
-func (r *Reconciler) waited(name string) time.Duration {
+func (r *Reconciler) waited(name string) (waited time.Duration, first bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	w := r.workload(name)
-	if w.deletedSince.IsZero() {
+	if first = w.deletedSince.IsZero(); first {
 		w.deletedSince = r.now()
 	}
-	return r.now().Sub(w.deletedSince)
+	return r.now().Sub(w.deletedSince), first
 }
 
 // lastReportsDelivered reports whether all reports of a deleted workload are delivered. If that cannot be checked, it
 // reports false, so that the workload waits until deletionGrace is over.
 func (r *Reconciler) lastReportsDelivered(ctx context.Context, wl *v1alpha1.ThreeportWorkload, left time.Duration) bool {
+	if !r.isDelivered(wl) { // the check below makes requests
+		return false
+	}
+	select {
+	case r.deletionChecks <- struct{}{}:
+		defer func() { <-r.deletionChecks }()
+	default:
+		return false
+	}
 	ctx, cancel := context.WithTimeout(ctx, min(left, checkTimeout))
 	defer cancel()
 	observed, err := r.reporter.DeletionsObserved(ctx, wl.Name)
 	if err != nil {
 		ctrl.LoggerFrom(ctx).V(1).Info("Checking the deletion of resources failed", "error", err.Error())
 	}
+	return err == nil && observed && r.isDelivered(wl)
+}
+
+// isDelivered reports whether no report of a workload's instance is pending.
+func (r *Reconciler) isDelivered(wl *v1alpha1.ThreeportWorkload) bool {
 	progress := r.delivery.Progress(instanceOf(wl))
-	return err == nil && observed && progress.Synced && progress.Pending == 0
+	return progress.Synced && progress.Pending == 0
 }

@@ -41,6 +41,7 @@ type fakeReporter struct {
 	labelled             target.Count            // pods that belong to no resource
 	transitions          []target.HealthTransition
 	blockDeletionChecks  bool
+	reportedAgain        []string
 	ended                []string // the instances that are no longer watched, and why
 }
 
@@ -65,6 +66,12 @@ func (f *fakeReporter) ResourceStatuses(workload string) (statuses []target.Reso
 		pods.Healthy += s.Pods.Healthy
 	}
 	return statuses, pods
+}
+
+func (f *fakeReporter) ReportAgain(workload string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.reportedAgain = append(f.reportedAgain, workload)
 }
 
 func (f *fakeReporter) BaseKindErrors() []string {

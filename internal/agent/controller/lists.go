@@ -71,6 +71,9 @@ func (l *ResourceLists) RegisterMetrics(registry prometheus.Registerer) {
 	}))
 }
 
+// annotations are those that the agent reads.
+var annotations = []string{v1alpha1.AnnotationNamespaces, v1alpha1.AnnotationReportAgain, v1alpha1.AnnotationRetryRejected}
+
 // maxAnnotation bounds the kept annotations, in bytes. The namespaces of a longer one do not count: a part of it may end in the name of
 // another namespace.
 const maxAnnotation = 8 << 10
@@ -94,7 +97,7 @@ func (l *ResourceLists) Transform(obj any) (any, error) {
 		wl.Finalizers = nil
 	}
 	maps.DeleteFunc(wl.Annotations, func(key, value string) bool {
-		return key != v1alpha1.AnnotationNamespaces && key != v1alpha1.AnnotationRetryRejected || len(value) > maxAnnotation
+		return !slices.Contains(annotations, key) || len(value) > maxAnnotation
 	})
 	return wl, nil
 }

@@ -93,10 +93,10 @@ func TestReconciler_InManager(t *testing.T) {
 	w.delivery.set(target.DeliveryProgress{Pending: 1})
 	w.must(shared.client.Delete(t.Context(), wl))
 	w.eventually(eventuallyTimeout, "the deletion to wait for delivery", func() string {
-		w.reporter.mu.Lock()
-		defer w.reporter.mu.Unlock()
-		if w.reporter.deletionChecks == 0 {
-			return "there was no check"
+		w.reconciler.mu.Lock()
+		defer w.reconciler.mu.Unlock()
+		if w.reconciler.workload(wl.Name).deletedSince.IsZero() {
+			return "the deletion was not seen"
 		}
 		return ""
 	})

@@ -10,6 +10,7 @@ import (
 	eventsv1 "k8s.io/api/events/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
@@ -38,15 +39,17 @@ type Reporter interface {
 	Health(workload string) (status, reason, message string)
 	// DeletionsObserved reports whether all deletions of a workload's objects that happened have been observed.
 	DeletionsObserved(ctx context.Context, workload string) (bool, error)
-	WorkloadEvents
+	WorkloadReports
 }
 
-// WorkloadEvents reports the events of workloads that only the reconciler knows.
-type WorkloadEvents interface {
+// WorkloadReports makes the reports of workloads that only the reconciler knows of.
+type WorkloadReports interface {
 	// RecordTransition reports the latest transition of a workload's health. A repeated transition has no effect.
 	RecordTransition(workload string, transition target.HealthTransition)
 	// EndWatch reports that an instance is no longer watched, because its last workload no longer declares it.
 	EndWatch(workload string, instance target.Instance, cause string)
+	// ReportAgain delivers the status, the objects and the tree of a workload's instance again.
+	ReportAgain(workload string)
 }
 
 // Delivery sends reports to the control plane. *outbox.Outbox is one.
@@ -81,9 +84,13 @@ const (
 	pollSpacing = 20 * time.Millisecond
 )
 
-// finalizerPriority is the priority of the second step of a new workload. A thousand may be created at once: first all of them are
-// declared, which needs no request, then get their finalizers, then their statuses.
-const finalizerPriority = handler.LowPriority / 2
+// The priorities of later steps. A thousand workloads may exist when the agent starts, which gives them LowPriority. First all of them
+// are declared, then they get their finalizers, then their statuses. Later workloads come before these, and before deletions: their
+// finalizers have the priority of a change, which is 0.
+const (
+	finalizerPriority = handler.LowPriority - 10
+	statusPriority    = handler.LowPriority - 20
+)
 
 // Reconciler reconciles ThreeportWorkloads.
 type Reconciler struct {
@@ -99,13 +106,15 @@ type Reconciler struct {
 	events eventRecorder
 	now    func() time.Time
 
-	started onceSucceeded // endUndeclared
+	started        onceSucceeded // endUndeclared
+	deletionChecks chan struct{} // has a value for each check in progress
 
 	mu sync.Mutex
 	// lastReconcile is when a reconcile last succeeded; at first, when the reconciler was made.
 	lastReconcile time.Time
 	queue         priorityqueue.PriorityQueue[reconcile.Request]
 	workloads     map[string]*workloadState
+	atStart       sets.Set[types.UID] // the workloads that existed at the start, and are not declared yet
 }
 
 // onceSucceeded does something until it succeeds once.
@@ -131,7 +140,7 @@ func New(c client.Client, reader client.Reader, lists *ResourceLists, targets *t
 	return &Reconciler{
 		client: c, reader: reader, lists: lists, targets: targets, delivery: delivery, state: state, now: time.Now,
 		events:    eventRecorder{create: func(ctx context.Context, ev *eventsv1.Event) error { return c.Create(ctx, ev) }},
-		workloads: map[string]*workloadState{}, lastReconcile: time.Now(),
+		workloads: map[string]*workloadState{}, lastReconcile: time.Now(), deletionChecks: make(chan struct{}, maxDeletionChecks),
 	}
 }
 
@@ -182,7 +191,7 @@ func (r *Reconciler) reconcileAfter(workload string, delay time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.queue != nil {
-		r.queue.AddWithOpts(priorityqueue.AddOpts{After: delay, Priority: new(handler.LowPriority)},
+		r.queue.AddWithOpts(priorityqueue.AddOpts{After: delay, Priority: new(statusPriority)},
 			reconcile.Request{NamespacedName: types.NamespacedName{Name: workload}})
 	}
 }
@@ -191,7 +200,7 @@ func (r *Reconciler) reconcileAfter(workload string, delay time.Duration) {
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	result, err := r.reconcile(ctx, req)
 	if result.Priority == nil {
-		result.Priority = new(handler.LowPriority)
+		result.Priority = new(statusPriority)
 	}
 	if err == nil {
 		r.mu.Lock()
@@ -225,7 +234,7 @@ func (r *Reconciler) reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	case list.excluded:
 		r.exclude(ctx, &wl)
 	case r.declare(ctx, &wl, list.resources):
-		return ctrl.Result{RequeueAfter: nextStepDelay, Priority: new(finalizerPriority)}, nil
+		return ctrl.Result{RequeueAfter: nextStepDelay, Priority: new(r.firstWritePriority(&wl))}, nil
 	}
 	if !controllerutil.ContainsFinalizer(&wl, v1alpha1.Finalizer) {
 		err := r.patchFinalizers(ctx, &wl, controllerutil.AddFinalizer)
@@ -239,6 +248,9 @@ func (r *Reconciler) reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	}
 	if r.isNewRetry(&wl) {
 		r.delivery.RetryRejected(instanceOf(&wl))
+	}
+	if r.isNewReport(&wl) {
+		r.reporter.ReportAgain(wl.Name)
 	}
 	return r.reconcileStatus(ctx, &wl)
 }
@@ -259,6 +271,17 @@ func (r *Reconciler) declare(ctx context.Context, wl *v1alpha1.ThreeportWorkload
 	r.wake(r.targets.WorkloadsBeside(wl.Name))
 	ctrl.LoggerFrom(ctx).Info("Tracking workload", "instance", instance.String(), "resources", len(resources))
 	return true
+}
+
+// firstWritePriority returns the priority of the step after the declaration of a workload.
+func (r *Reconciler) firstWritePriority(wl *v1alpha1.ThreeportWorkload) int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.atStart.Has(wl.UID) {
+		return 0
+	}
+	r.atStart.Delete(wl.UID)
+	return finalizerPriority
 }
 
 // exclude ends the watch of a workload whose list is not held.
@@ -315,10 +338,14 @@ func (r *Reconciler) endUndeclared(ctx context.Context) error {
 	if err := r.client.List(ctx, &list); err != nil {
 		return fmt.Errorf("list ThreeportWorkloads: %w", err)
 	}
-	declared := map[target.Instance]bool{}
+	declared, uids := map[target.Instance]bool{}, sets.New[types.UID]()
 	for i := range list.Items {
 		declared[instanceOf(&list.Items[i])] = true
+		uids.Insert(list.Items[i].UID)
 	}
+	r.mu.Lock()
+	r.atStart = uids
+	r.mu.Unlock()
 	isDeclared := func(instance target.Instance) bool { return declared[instance] }
 	r.delivery.EndUndeclared(isDeclared, "its ThreeportWorkload was deleted while the agent did not run", r.now())
 	return nil
@@ -344,6 +371,18 @@ func (r *Reconciler) isNewRetry(wl *v1alpha1.ThreeportWorkload) bool {
 	w := r.workload(wl.Name)
 	isNew := w.retried != value
 	w.retried = value
+	return isNew
+}
+
+// isNewReport reports whether the annotation that requests all reports again has changed since this process first saw the workload.
+// Before, an initial sync has compared the workload with the control plane.
+func (r *Reconciler) isNewReport(wl *v1alpha1.ThreeportWorkload) bool {
+	value := wl.Annotations[v1alpha1.AnnotationReportAgain]
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	w := r.workload(wl.Name)
+	isNew := w.reportedAgain != nil && *w.reportedAgain != value && value != ""
+	w.reportedAgain = &value
 	return isNew
 }
 

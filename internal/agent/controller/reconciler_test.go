@@ -11,7 +11,6 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
@@ -47,23 +46,43 @@ func TestReconcile_Repeated_DeclaresOnce(t *testing.T) {
 	}
 }
 
-// A thousand workloads may be created at once: all are declared before the first writes, and have finalizers before the first statuses.
+// A thousand workloads may exist at the start: all are declared before the first writes, and have finalizers before the first statuses.
+// The finalizer of a later workload comes before statuses and deletions.
 func TestReconcile_New_StepsHavePriorities(t *testing.T) {
-	w := newWorld(t)
-	wl := workload("new", "a")
-	w.create(wl)
+	if finalizerPriority >= handler.LowPriority || statusPriority >= finalizerPriority || statusPriority >= 0 {
+		t.Errorf("the priorities are %d of declarations at a start, %d of finalizers, %d of statuses; want them in this order",
+			handler.LowPriority, finalizerPriority, statusPriority)
+	}
+	t.Run("exists at the start", func(t *testing.T) {
+		w := newWorld(t)
+		wl := workload("old", "a")
+		w.create(wl)
+		expectSteps(w, wl, finalizerPriority)
+	})
+	t.Run("created later", func(t *testing.T) {
+		w := newWorld(t)
+		w.must(w.reconciler.start(t.Context()))
+		wl := workload("new", "a")
+		w.create(wl)
+		expectSteps(w, wl, 0)
+	})
+}
+
+// expectSteps reconciles a new workload, and fails the test if the next steps have other priorities.
+func expectSteps(w *world, wl *v1alpha1.ThreeportWorkload, finalizer int) {
+	w.Helper()
 	for _, want := range []struct {
 		step     string
 		priority int
 		delay    time.Duration
 	}{
-		{"declared", finalizerPriority, nextStepDelay},
-		{"declared, finalizer", handler.LowPriority, nextStepDelay},
-		{"declared, finalizer, status", handler.LowPriority, resyncInterval},
+		{"declared", finalizer, nextStepDelay},
+		{"declared, finalizer", statusPriority, nextStepDelay},
+		{"declared, finalizer, status", statusPriority, resyncInterval},
 	} {
 		var result ctrl.Result
 		w.must(retryTimeouts(func() (err error) {
-			result, err = w.reconciler.Reconcile(t.Context(), requestOf(wl))
+			result, err = w.reconciler.Reconcile(w.Context(), requestOf(wl))
 			return err
 		}))
 		var done []string
@@ -78,7 +97,7 @@ func TestReconcile_New_StepsHavePriorities(t *testing.T) {
 			done = append(done, "status")
 		}
 		if got := strings.Join(done, ", "); got != want.step || result.Priority == nil || *result.Priority != want.priority || result.RequeueAfter != want.delay {
-			t.Errorf("done is %q, the next step %+v; want %+v", got, result, want)
+			w.Errorf("done is %q, the next step %+v; want %+v", got, result, want)
 		}
 	}
 }
@@ -320,6 +339,53 @@ func TestFinalize_WaitsForLastReports(t *testing.T) {
 	}
 }
 
+// Hundreds of workloads may be deleted at once: a deletion makes its requests only after new workloads have their finalizers.
+func TestFinalize_First_WaitsForNewWorkloads(t *testing.T) {
+	w := newWorld(t)
+	wl := workload("deleted", "a")
+	w.create(wl)
+	w.reconcile(wl.Name)
+	w.must(shared.client.Delete(t.Context(), wl))
+	result, err := w.reconciler.Reconcile(t.Context(), requestOf(wl))
+	w.must(err)
+	if result.RequeueAfter != nextStepDelay || *result.Priority != statusPriority || w.reporter.deletionChecks > 0 || w.stored(wl.Name) == nil {
+		t.Errorf("the first step has the result %+v with the priority %d, and %d checks; want none, and the next step with %d",
+			result, *result.Priority, w.reporter.deletionChecks, statusPriority)
+	}
+	w.reconcile(wl.Name)
+	if w.stored(wl.Name) != nil {
+		t.Error("the workload was not released by the second step")
+	}
+}
+
+// The checks of many deleted workloads leave workers for others: each makes a request per object.
+func TestFinalize_ManyDeletions_CheckFew(t *testing.T) {
+	w := newWorld(t)
+	wl := workload("deleted", "a")
+	w.create(wl)
+	w.reconcile(wl.Name)
+	w.must(shared.client.Delete(t.Context(), wl))
+	expect := func(why string, checks int, exists bool) {
+		t.Helper()
+		w.reconcile(wl.Name)
+		if w.reporter.deletionChecks != checks || (w.stored(wl.Name) != nil) != exists {
+			t.Errorf("%s: %d checks were made, want %d; the workload exists: %t, want %t", why, w.reporter.deletionChecks, checks, w.stored(wl.Name) != nil, exists)
+		}
+	}
+	w.delivery.set(target.DeliveryProgress{Pending: 1})
+	expect("a report is pending", 0, true)
+	w.delivery.set(target.DeliveryProgress{})
+	for range maxDeletionChecks {
+		w.reconciler.deletionChecks <- struct{}{}
+	}
+	expect("others are checked", 0, true)
+	<-w.reconciler.deletionChecks
+	expect("another check has ended", 1, false)
+	if n := len(w.reconciler.deletionChecks); n != maxDeletionChecks-1 {
+		t.Errorf("%d checks are counted afterwards, want %d", n, maxDeletionChecks-1)
+	}
+}
+
 // A check of the deletions must not outlast the grace period.
 func TestFinalize_SlowCheck_IsBounded(t *testing.T) {
 	w := newWorld(t)
@@ -375,7 +441,9 @@ func TestFinalize_Conflict_KeepsWorkload(t *testing.T) {
 	w.reconcile(wl.Name)
 	w.must(shared.client.Delete(t.Context(), wl))
 	w.failPatch.Store(true)
-	_, err := w.reconciler.Reconcile(t.Context(), ctrl.Request{NamespacedName: types.NamespacedName{Name: wl.Name}})
+	_, err := w.reconciler.Reconcile(t.Context(), requestOf(wl)) // sees the deletion
+	w.must(err)
+	_, err = w.reconciler.Reconcile(t.Context(), requestOf(wl))
 	if !apierrors.IsConflict(err) {
 		t.Errorf("Reconcile returned %v, want the conflict", err)
 	}

@@ -297,6 +297,30 @@ func TestReconcile_RetryAnnotation_SendsRejectedAgain(t *testing.T) {
 	expect(3, w.stored(wl.Name).Status.Delivery.Retried, "a truncated value is one change")
 }
 
+func TestReconcile_ReportAgainAnnotation_ReportsOnceForEachValue(t *testing.T) {
+	w := newWorld(t)
+	wl := workload("again", "a")
+	wl.Annotations = map[string]string{v1alpha1.AnnotationReportAgain: "0"}
+	w.create(wl)
+	for _, step := range []struct {
+		annotation, why string
+		want            int
+	}{
+		{"0", "an earlier process has seen the value, or nothing was reported before", 0},
+		{"1", "the value is new", 1},
+		{"1", "the value is unchanged", 1},
+		{"2", "the value is new again", 2},
+		{"", "the annotation is empty", 2},
+	} {
+		patch := fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, v1alpha1.AnnotationReportAgain, step.annotation)
+		w.must(shared.client.Patch(t.Context(), wl, client.RawPatch(types.MergePatchType, []byte(patch))))
+		w.reconcile(wl.Name)
+		if got := len(w.reporter.reportedAgain); got != step.want {
+			t.Errorf("the workload was reported again %d times, want %d: %s", got, step.want, step.why)
+		}
+	}
+}
+
 // The write of a status may have to wait, or fail. The annotation takes effect once meanwhile.
 func TestIsNewRetry_StatusNotWritten_IsTrueOnce(t *testing.T) {
 	r := New(nil, nil, nil, nil, nil, nil)

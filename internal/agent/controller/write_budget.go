@@ -120,6 +120,8 @@ type workloadState struct {
 	answered string
 	// retried is the last value of the annotation for another attempt that this process has handled.
 	retried string
+	// reportedAgain is the last value of the annotation that requests all reports again; nil before the first reconcile.
+	reportedAgain *string
 	// deletedSince is when this process first saw the deletion of the workload; zero before.
 	deletedSince time.Time
 	// excluded is true once the workload was excluded, and that was reported.

@@ -1,6 +1,7 @@
 package informers
 
 import (
+	"cmp"
 	"strings"
 	"time"
 	"unique"
@@ -30,7 +31,7 @@ type cachedEvent struct {
 	involved        cachedReference
 
 	// The fields that many Events have in common are shared.
-	namespace, eventType, reason unique.Handle[string]
+	namespace, eventType, reason, component unique.Handle[string]
 
 	message   string
 	series    *corev1.EventSeries
@@ -65,6 +66,7 @@ func newCachedEvent(ev *corev1.Event) *cachedEvent {
 		},
 		eventType: unique.Make(shorten(ev.Type, maxCachedReason)),
 		reason:    unique.Make(reason),
+		component: unique.Make(shorten(cmp.Or(ev.Source.Component, ev.ReportingController), maxCachedReason)),
 		message:   message,
 		shortened: reason != ev.Reason || message != ev.Message,
 		series:    ev.Series,
@@ -99,6 +101,7 @@ func (e *cachedEvent) event() *corev1.Event {
 	return &corev1.Event{
 		ObjectMeta:     e.meta(),
 		InvolvedObject: e.involved.reference(),
+		Source:         corev1.EventSource{Component: e.component.Value()},
 		Type:           e.eventType.Value(),
 		Reason:         e.reason.Value(),
 		Message:        e.message,

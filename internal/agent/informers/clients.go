@@ -67,6 +67,11 @@ type mapping struct {
 	watchable  bool // it supports list and watch
 }
 
+// informerID identifies the informer of a namespace; empty for the whole cluster.
+func (m mapping) informerID(namespace string) informerID {
+	return informerID{m.gvr, namespace, m.namespaced}
+}
+
 // NewClients returns clients that share one connection pool and, except for look-ups of owners, one rate limit. A half-open
 // connection is closed within 45 seconds: client-go pings an HTTP/2 connection after 30 seconds of silence, and waits 15
 // seconds for the answer. Secrets use connections of their own, see [secretsTimeout].

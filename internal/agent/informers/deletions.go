@@ -35,7 +35,7 @@ func (s *Informers) DeletionsObserved(ctx context.Context, workload string) (boo
 		}
 		state, _ := s.kinds.stateOf(r.GroupVersionKind())
 		if scope, ok := state.in(r.Namespace); exists && ok && scope.state == target.Present {
-			id := informerID{state.gvr, r.Namespace}
+			id := informerID{gvr: state.gvr, namespace: r.Namespace}
 			known[id] = append(known[id], current)
 		}
 	}

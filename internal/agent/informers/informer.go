@@ -15,8 +15,9 @@ import (
 
 // informerID identifies an informer. An empty namespace is the whole cluster.
 type informerID struct {
-	gvr       schema.GroupVersionResource
-	namespace string
+	gvr        schema.GroupVersionResource
+	namespace  string
+	namespaced bool // the objects have namespaces
 }
 
 // informer is a shared informer with its lifecycle. It runs from the first acquire to the last release, or until it
@@ -45,8 +46,13 @@ type stallState struct {
 	overdue bool // timer has expired
 }
 
-// errNoAnswer means that the API server has not answered a request.
-var errNoAnswer = errors.New("the API server does not answer")
+var (
+	// errNoAnswer means that the API server has not answered a request.
+	errNoAnswer = errors.New("the API server does not answer")
+	// errScopeChanged means that an informer got an object of the other scope. Its kind was replaced by one of the same name, and the
+	// paths of its requests are still served.
+	errScopeChanged = errors.New("the kind is no longer namespaced, or no longer cluster-scoped")
+)
 
 func (i *informer) hasSynced() bool {
 	i.mu.Lock()

@@ -176,7 +176,7 @@ func (k *kindWatcher) reconcile(ctx context.Context) {
 	}
 	k.notServed = false
 	k.env.targets.SetScope(k.gvk.GroupKind(), found.namespaced)
-	k.release(func(namespace string) bool { return k.held[namespace].id.gvr != found.gvr })
+	k.release(func(namespace string) bool { return k.held[namespace].id != found.informerID(namespace) })
 	k.gvr = found.gvr
 
 	scopes, err := k.permittedScopes(ctx, found)
@@ -185,7 +185,7 @@ func (k *kindWatcher) reconcile(ctx context.Context) {
 	case err != nil:
 		k.discoveryFailed(err)
 	default:
-		k.acquireInformers(ctx, scopes)
+		k.acquireInformers(ctx, found, scopes)
 	}
 }
 
@@ -235,7 +235,7 @@ func (k *kindWatcher) reset(state scopeState) {
 }
 
 // acquireInformers acquires an informer for each permitted scope, and releases the others.
-func (k *kindWatcher) acquireInformers(ctx context.Context, scopes permissions) {
+func (k *kindWatcher) acquireInformers(ctx context.Context, found mapping, scopes permissions) {
 	k.unavailableScopes = map[string]scopeState{}
 	k.release(func(namespace string) bool { return !scopes.permits(namespace) })
 	maps.DeleteFunc(k.failedScopes, func(namespace string, _ scopeState) bool { return !scopes.permits(namespace) })
@@ -244,7 +244,7 @@ func (k *kindWatcher) acquireInformers(ctx context.Context, scopes permissions) 
 		case missing != "":
 			k.unavailableScopes[namespace] = scopeState{target.Forbidden, missing}
 		case k.held[namespace] == nil:
-			k.held[namespace] = k.env.informers.acquire(ctx, k, informerID{k.gvr, namespace})
+			k.held[namespace] = k.env.informers.acquire(ctx, k, found.informerID(namespace))
 		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -61,13 +62,15 @@ func TestObjectCache_LargeObjects_AreBounded(t *testing.T) {
 			return withData(ref.Name, map[string]any{"key": strings.Repeat("x", size)}), nil
 		},
 	}
-	get := func(name string) {
+	s := &Informers{fetched: c}
+	get := func(name string) WholeObject {
 		t.Helper()
-		object := withData(name, nil)
-		got, err := c.get(t.Context(), target.Identity{Ref: target.Ref{Kind: "ConfigMap", Name: name}, UID: types.UID(name)}, CachedObject{Object: object})
-		if err != nil || got == nil {
-			t.Fatalf("%s is %v, %v", name, got, err)
+		id := target.Identity{Ref: target.Ref{Kind: "ConfigMap", Name: name}, UID: types.UID(name)}
+		whole, ok, err := s.WholeObject(t.Context(), id, CachedObject{Object: newStub(withData(name, nil))})
+		if err != nil || !ok || whole.ResourceVersion != "1" {
+			t.Fatalf("%s is %v, %t, %v", name, whole, ok, err)
 		}
+		return whole
 	}
 	get("small")
 	for i := range 20 {
@@ -76,11 +79,29 @@ func TestObjectCache_LargeObjects_AreBounded(t *testing.T) {
 			t.Fatalf("the large objects take %d bytes, want at most %d", c.large, maxLargeFetched)
 		}
 	}
-	if _, kept := c.lookup("small", "1"); !kept {
-		t.Error("the small object was dropped")
-	}
-	if _, kept := c.lookup("large-19", "1"); !kept {
-		t.Error("the last object was dropped")
+	// A body that was dropped for others is not read again until it is needed.
+	for _, tt := range []struct {
+		name  string
+		loads float64
+	}{{"small", 0}, {"large-19", 0}, {"large-0", 1}} {
+		name, loads := tt.name, tt.loads
+		before := testutil.ToFloat64(c.count)
+		whole := get(name)
+		if reads := testutil.ToFloat64(c.count) - before; reads > 0 {
+			t.Errorf("%s was read again", name)
+		}
+		if whole.Source == nil {
+			if name != "small" || whole.Body == nil {
+				t.Errorf("%s has no source, and the body %v", name, whole.Body)
+			}
+			continue
+		}
+		if body, err := whole.Source.Load(t.Context()); err != nil || body == nil || name == "small" {
+			t.Errorf("the source of %s loads %v, %v", name, body, err)
+		}
+		if reads := testutil.ToFloat64(c.count) - before; reads != loads {
+			t.Errorf("loading %s took %v reads, want %v", name, reads, loads)
+		}
 	}
 	for i := range 20 {
 		c.forget(types.UID(fmt.Sprint("large-", i)))

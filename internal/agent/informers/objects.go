@@ -52,30 +52,36 @@ func (s *Informers) Object(id target.Identity, attribution target.Attribution) (
 	return CachedObject{o, inf.id.gvr, inf.gvk}, true
 }
 
-// WholeObject returns a listed object with all fields that may leave the cluster: from the cache, or from the API server
-// if the cache keeps less. It returns nil if the object no longer exists.
-func (s *Informers) WholeObject(ctx context.Context, id target.Identity, cached CachedObject) (runtime.Object, error) {
+// WholeObject is a listed object with all fields that may leave the cluster.
+type WholeObject struct {
+	ResourceVersion string
+	// Body is nil if the object is large. Source reads it then.
+	Body   runtime.Object
+	Source observe.Source
+}
+
+// WholeObject returns a listed object whole: from the cache, or from the API server if the cache keeps less. It returns false if the
+// object no longer exists. A large object is not read again until Source is used.
+func (s *Informers) WholeObject(ctx context.Context, id target.Identity, cached CachedObject) (WholeObject, bool, error) {
 	switch o := cached.Object.(type) {
 	case *unstructured.Unstructured:
 		s.fetched.forget(id.UID)
-		return o, nil
+		return WholeObject{ResourceVersion: o.GetResourceVersion(), Body: o}, true, nil
 	case *metav1.PartialObjectMetadata:
 		s.fetched.forget(id.UID)
-		return o, nil
+		return WholeObject{ResourceVersion: o.GetResourceVersion(), Body: o}, true, nil
 	}
-	return s.fetched.get(ctx, id, cached)
-}
-
-// SourceOf returns where a whole object is read again if it is large; nil for others, and for one that the cache has whole.
-func (s *Informers) SourceOf(id target.Identity, cached CachedObject, whole runtime.Object) observe.Source {
-	switch cached.Object.(type) {
-	case *unstructured.Unstructured, *metav1.PartialObjectMetadata:
-		return nil
+	known, ok := s.fetched.lookup(id.UID, cached.GetResourceVersion())
+	if !ok {
+		var err error
+		if known, ok, err = s.fetched.read(ctx, id, cached); !ok {
+			return WholeObject{}, false, err
+		}
 	}
-	if !isLarge(whole, s.fetched.listed()) {
-		return nil
+	if known.size > 0 {
+		return WholeObject{ResourceVersion: known.version, Source: largeObject{s.fetched, id, cached}}, true, nil
 	}
-	return largeObject{s.fetched, id, cached}
+	return WholeObject{ResourceVersion: known.version, Body: known.body}, true, nil
 }
 
 // largeObject reads an object that is not kept.
@@ -87,14 +93,18 @@ type largeObject struct {
 
 // Load implements [observe.Source].
 func (o largeObject) Load(ctx context.Context) (runtime.Object, error) {
-	return o.from.get(ctx, o.id, o.cached)
+	if known, ok := o.from.lookup(o.id.UID, o.cached.GetResourceVersion()); ok && known.body != nil {
+		return known.body, nil
+	}
+	read, _, err := o.from.read(ctx, o.id, o.cached)
+	return read.body, err
 }
 
 // ForgetObject drops the fetched version of an object that is deleted or no longer listed.
 func (s *Informers) ForgetObject(uid types.UID) { s.fetched.forget(uid) }
 
 // objectCache keeps listed objects that were fetched because an informer's cache keeps less of them. An object is fetched
-// again when it changes, and not each time it is read. Of large objects, it keeps maxLargeFetched bytes.
+// again when it changes, and not each time it is read. Of the bodies of large objects, it keeps maxLargeFetched bytes.
 type objectCache struct {
 	fetch     func(context.Context, schema.GroupVersionResource, target.Ref) (runtime.Object, error)
 	listed    func() int // the number of listed objects
@@ -103,73 +113,73 @@ type objectCache struct {
 
 	mu      sync.Mutex
 	objects map[types.UID]fetchedObject
-	large   int // the size of the large objects
+	large   int // the size of the bodies of large objects
 }
 
 type fetchedObject struct {
-	cachedVersion string // in the informer's cache
-	object        runtime.Object
-	large         int // its size if it is large, else 0
+	cachedVersion string         // in the informer's cache
+	version       string         // of the object
+	size          int            // 0 if it is not large
+	body          runtime.Object // nil if it is large and was dropped for others
 }
 
-func (c *objectCache) get(ctx context.Context, id target.Identity, cached CachedObject) (runtime.Object, error) {
-	version := cached.GetResourceVersion()
-	if kept, ok := c.lookup(id.UID, version); ok {
-		return kept, nil
-	}
+// read fetches an object and keeps it. It returns false if the object no longer exists.
+func (c *objectCache) read(ctx context.Context, id target.Identity, cached CachedObject) (fetchedObject, bool, error) {
 	obj, err := c.fetch(ctx, cached.gvr, id.Ref)
 	if errors.Is(err, errNoObject) {
-		return nil, nil
+		return fetchedObject{}, false, nil
 	}
 	if err != nil {
-		return nil, err
+		return fetchedObject{}, false, err
 	}
 	c.count.Inc()
 	if partial, ok := obj.(*metav1.PartialObjectMetadata); ok {
 		partial.SetGroupVersionKind(cached.gvk)
 	}
 	observe.Trim(obj, c.redaction.Current())
-	if o, err := meta.Accessor(obj); err != nil || o.GetUID() != id.UID {
-		return nil, err
+	o, err := meta.Accessor(obj)
+	if err != nil || o.GetUID() != id.UID {
+		return fetchedObject{}, false, err
 	}
-	c.put(id.UID, fetchedObject{cachedVersion: version, object: obj})
-	return obj, nil
+	fetched := fetchedObject{cachedVersion: cached.GetResourceVersion(), version: o.GetResourceVersion(), body: obj}
+	if isLarge(obj, c.listed()) {
+		fetched.size = sizeOf(obj)
+	}
+	c.put(id.UID, fetched)
+	return fetched, true, nil
 }
 
-// put keeps an object, and drops other large ones if they exceed the limit with it.
+// put keeps an object, and drops the bodies of other large ones if they exceed the limit with it.
 func (c *objectCache) put(uid types.UID, fetched fetchedObject) {
-	if isLarge(fetched.object, c.listed()) {
-		fetched.large = sizeOf(fetched.object)
-	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.remove(uid)
-	if c.large+fetched.large > maxLargeFetched {
+	if c.large+fetched.size > maxLargeFetched {
 		for other, o := range c.objects {
-			if o.large > 0 {
-				c.remove(other)
+			if o.size > 0 {
+				o.body = nil
+				c.objects[other] = o
 			}
 		}
+		c.large = 0
 	}
 	c.objects[uid] = fetched
-	c.large += fetched.large
+	c.large += fetched.size
 }
 
 func (c *objectCache) remove(uid types.UID) {
-	c.large -= c.objects[uid].large
+	if o := c.objects[uid]; o.body != nil {
+		c.large -= o.size
+	}
 	delete(c.objects, uid)
 }
 
-// lookup returns a fetched object if it is as new as the informer's cache.
-func (c *objectCache) lookup(uid types.UID, version string) (runtime.Object, bool) {
+// lookup returns a fetched object if it is as new as a version in the informer's cache.
+func (c *objectCache) lookup(uid types.UID, cachedVersion string) (fetchedObject, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	f, ok := c.objects[uid]
-	if !ok {
-		return nil, false
-	}
-	o, isObject := f.object.(metav1.Object)
-	return f.object, f.cachedVersion == version || isObject && o.GetResourceVersion() == version
+	return f, ok && (f.cachedVersion == cachedVersion || f.version == cachedVersion)
 }
 
 // forget drops an object.

@@ -88,7 +88,7 @@ func (p *informerPool) run(ctx context.Context, i, before *informer) {
 	if before != nil {
 		<-before.done
 	}
-	registration, err := i.shared.AddEventHandler(p.registrar.handlerFor(i))
+	registration, err := i.shared.AddEventHandler(p.registrar.handlerFor(i, func(err error) { p.fail(i, err) }))
 	if err == nil {
 		err = i.shared.SetWatchErrorHandlerWithContext(func(_ context.Context, _ *cache.Reflector, err error) { p.watchFailed(i, err) })
 	}

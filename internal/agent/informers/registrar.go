@@ -21,14 +21,21 @@ type registrar struct {
 	handler    Handler
 }
 
-// handlerFor returns the event handler of an informer. It runs in client-go's goroutine and does not block.
-func (r *registrar) handlerFor(i *informer) cache.ResourceEventHandler {
+// handlerFor returns the event handler of an informer. It runs in client-go's goroutine and does not block. It calls failed if the
+// informer cannot go on.
+func (r *registrar) handlerFor(i *informer, failed func(error)) cache.ResourceEventHandler {
 	if i.gvk == eventKind {
 		return r.eventHandler()
 	}
 	kind := i.gvk.GroupKind()
 	return cache.ResourceEventHandlerFuncs{
-		AddFunc: func(obj any) { r.upsert(kind, obj) },
+		AddFunc: func(obj any) {
+			if o, err := meta.Accessor(obj); err == nil && (o.GetNamespace() != "") != i.id.namespaced {
+				failed(errScopeChanged)
+				return
+			}
+			r.upsert(kind, obj)
+		},
 		UpdateFunc: func(before, obj any) {
 			old, err := meta.Accessor(before)
 			current, err2 := meta.Accessor(obj)
@@ -133,7 +140,7 @@ func refOf(kind schema.GroupKind, o metav1.Object) target.Ref {
 // objectOf returns what the registry keeps of an object. The controlling owner comes first. The cache keeps a listed object with
 // all its owners, so the limit applies here too.
 func objectOf(kind schema.GroupKind, o metav1.Object) target.Object {
-	out := target.Object{Identity: identityOf(kind, o)}
+	out := target.Object{Identity: identityOf(kind, o), DropsEvents: o.GetAnnotations()[v1alpha1.AnnotationEvents] == v1alpha1.EventsDrop}
 	for _, ref := range limitOwners(o.GetOwnerReferences()) {
 		owner := target.Identity{
 			Ref: target.Ref{
@@ -176,6 +183,14 @@ func instanceLabels(labels map[string]string) map[string]string {
 		}
 	}
 	return out
+}
+
+// eventsAnnotation returns the annotation that drops the Events of an object; nil if there is none.
+func eventsAnnotation(annotations map[string]string) map[string]string {
+	if annotations[v1alpha1.AnnotationEvents] != v1alpha1.EventsDrop {
+		return nil
+	}
+	return map[string]string{v1alpha1.AnnotationEvents: v1alpha1.EventsDrop}
 }
 
 // unwrap returns the object of a delete notification: the object itself, or the last known state of an object whose

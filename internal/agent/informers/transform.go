@@ -80,6 +80,7 @@ func trimMeta(o metav1.Object) metav1.ObjectMeta {
 		CreationTimestamp: o.GetCreationTimestamp(),
 		ResourceVersion:   o.GetResourceVersion(),
 		Labels:            instanceLabels(o.GetLabels()),
+		Annotations:       eventsAnnotation(o.GetAnnotations()),
 		OwnerReferences:   limitOwners(o.GetOwnerReferences()),
 		DeletionTimestamp: o.GetDeletionTimestamp(),
 	}

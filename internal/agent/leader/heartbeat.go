@@ -10,6 +10,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	coordinationclient "k8s.io/client-go/kubernetes/typed/coordination/v1"
+
+	"github.com/threeport/threeport-agent/api/v1alpha1"
 )
 
 // HeartbeatName is the name of the Lease of a [Heartbeat].
@@ -27,6 +29,7 @@ const (
 type Heartbeat struct {
 	leases   coordinationclient.LeaseInterface
 	identity string
+	version  string // of the agent
 	// working returns an error if the agent does not keep its statuses up to date.
 	working func() error
 	log     logr.Logger
@@ -37,9 +40,11 @@ type Heartbeat struct {
 	failing  bool
 }
 
-// NewHeartbeat returns a heartbeat with a Lease in the namespace of the client.
-func NewHeartbeat(leases coordinationclient.LeaseInterface, identity string, working func() error, log logr.Logger) *Heartbeat {
-	return &Heartbeat{leases: leases, identity: identity, working: working, log: log}
+// NewHeartbeat returns a heartbeat with a Lease in the namespace of the client. The Lease names the version of the agent.
+func NewHeartbeat(
+	leases coordinationclient.LeaseInterface, identity, version string, working func() error, log logr.Logger,
+) *Heartbeat {
+	return &Heartbeat{leases: leases, identity: identity, version: version, working: working, log: log}
 }
 
 // Run renews the Lease until the context ends, and then releases it. A failure is logged, and the agent continues.
@@ -82,6 +87,7 @@ func (h *Heartbeat) write(ctx context.Context, holder string) (err error) {
 		}
 	}
 	lease := h.held.DeepCopy()
+	metav1.SetMetaDataAnnotation(&lease.ObjectMeta, v1alpha1.AnnotationAgentVersion, h.version)
 	now := metav1.MicroTime{Time: time.Now().Round(0)} // without a monotonic clock, which does not advance while a machine sleeps
 	if now.Sub(h.renewed) > heartbeatDuration {
 		h.acquired = now

@@ -16,6 +16,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	coordinationclient "k8s.io/client-go/kubernetes/typed/coordination/v1"
+
+	"github.com/threeport/threeport-agent/api/v1alpha1"
 )
 
 // fakeLeases stores one Lease.
@@ -79,7 +81,7 @@ func TestHeartbeat_Run_RenewsWhileTheAgentWorks(t *testing.T) {
 				t.Errorf("logged %s, want the name of the Lease", line)
 			}
 		}, funcr.Options{})
-		h := NewHeartbeat(leases, "pod-1", leases.working, log)
+		h := NewHeartbeat(leases, "pod-1", "v1.2.3", leases.working, log)
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan struct{})
 		go func() { defer close(done); h.Run(ctx) }()
@@ -106,6 +108,15 @@ func TestHeartbeat_Run_RenewsWhileTheAgentWorks(t *testing.T) {
 				t.Errorf("%s: the Lease was acquired %s ago, want %s", reason, got, age)
 			}
 		}
+		expectVersion := func(reason, want string) {
+			t.Helper()
+			leases.mu.Lock()
+			defer leases.mu.Unlock()
+			if got := leases.stored.Annotations[v1alpha1.AnnotationAgentVersion]; got != want {
+				t.Errorf("%s: the Lease names the version %q, want %q", reason, got, want)
+			}
+		}
+		expectVersion("at the start", "v1.2.3")
 		pass(3 * heartbeatPeriod)
 		expect("later", 0, "pod-1")
 		expectAcquired("later", 3*heartbeatPeriod)
@@ -136,10 +147,11 @@ func TestHeartbeat_Run_RenewsWhileTheAgentWorks(t *testing.T) {
 		expect("the agent stops", 0, "")
 		again, cancel := context.WithCancel(t.Context())
 		done = make(chan struct{})
-		restarted := NewHeartbeat(leases, "pod-1", leases.working, log)
+		restarted := NewHeartbeat(leases, "pod-1", "v1.3.0", leases.working, log)
 		go func() { defer close(done); restarted.Run(again) }()
 		pass(0)
 		expectAcquired("after a restart", 0)
+		expectVersion("after an upgrade", "v1.3.0")
 		cancel()
 		<-done
 	})

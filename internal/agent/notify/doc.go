@@ -9,6 +9,17 @@
 //     set has many reports in one request. It probes from time to time, and goes back to v0 when a server no longer
 //     takes sets.
 //
+// # The row of a report
+//
+//	report     in v0 ([V0Sender])                           in a report set (apply_*.go of the API's store)
+//	status     the instance of the ThreeportWorkload        the same
+//	operation  the WorkloadResourceInstance that it lists   the same
+//	Event      of the receipt, else with the UID of the     with the UID of the Event, of the instance or else of
+//	           Event, else a new one                        the cluster, else a new one
+//
+// Package reporter decides that UID, before the protocol counts: an Event of several instances has one for each. While sets are used,
+// a report that repairs a row is sent in v0, because a set overwrites no newer version.
+//
 // # A change of the protocol
 //
 // Any 404 or 405 for a report set ends the use of sets until the next probe: an earlier release and a proxy answer alike. The change

@@ -15,6 +15,12 @@ type Metrics struct {
 	delay   *prometheus.HistogramVec
 }
 
+// The buckets of native histograms. The factor bounds the error of a quantile to 5 %, and the number bounds the memory of a series.
+const (
+	nativeBucketFactor = 1.1
+	maxNativeBuckets   = 100
+)
+
 // The results of a delivery.
 const (
 	resultAccepted = "accepted"
@@ -29,13 +35,15 @@ func NewMetrics(registry prometheus.Registerer, box *outbox.Outbox) *Metrics {
 	m := &Metrics{
 		reports: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "threeport_agent_reports_total",
-			Help: "Reports sent to the control plane, by kind (operation, event, status, tree; `adoption`: an initial sync) and result (accepted, retried, rejected, " +
-				"gone: the row was removed, unknown: the row never existed; the report is kept).",
+			Help: "Reports sent to the control plane, by kind and result. The kind `adoption` is an initial sync. " +
+				"The result `gone`: the row was removed; `unknown`: the row never existed, and the report is kept.",
 		}, []string{"kind", "result"}),
 		delay: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name:    "threeport_agent_report_delay_seconds",
 			Help:    "Time from when a report was seen to when the control plane accepted it.",
 			Buckets: prometheus.ExponentialBuckets(0.001, 4, 10),
+
+			NativeHistogramBucketFactor: nativeBucketFactor, NativeHistogramMaxBucketNumber: maxNativeBuckets,
 		}, []string{"kind"}),
 	}
 	registry.MustRegister(m.reports, m.delay,

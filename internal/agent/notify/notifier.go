@@ -14,7 +14,7 @@ import (
 )
 
 // InitialSyncer reads the remote state of an instance and passes it to the outbox ([outbox.Outbox.Seed]). Its errors are
-// like those of a [Sender], or [ErrNotObserved]. Attempt counts from 1.
+// like those of a [Sender], or [ErrNotObserved], or [ErrIncomplete]. Attempt counts from 1.
 type InitialSyncer interface {
 	InitialSync(ctx context.Context, instance target.Instance, attempt int) error
 }
@@ -22,8 +22,19 @@ type InitialSyncer interface {
 // ErrNotObserved is the error of an initial sync before all objects of the workload have been listed.
 var ErrNotObserved = errors.New("not all objects of the workload have been listed yet")
 
-// notObservedDelay is the first wait after that error.
+// ErrIncomplete is the error of an initial sync that has read a part of the rows. It goes on in the next turn of the instance.
+var ErrIncomplete = errors.New("not all rows of the workload have been read yet")
+
+// notObservedDelay is the first wait after [ErrNotObserved].
 const notObservedDelay = 200 * time.Millisecond
+
+// firstWait returns the first wait after one of these errors.
+func firstWait(err error) time.Duration {
+	if errors.Is(err, ErrIncomplete) {
+		return 0
+	}
+	return notObservedDelay
+}
 
 // Config sets how reports are delivered.
 type Config struct {
@@ -65,13 +76,18 @@ type Notifier struct {
 
 	mu      sync.Mutex
 	failing bool // true from the first failure until no pending report has failed
+
+	workers     workers
+	concurrency chan int // a changed number of workers; capacity 1
 }
 
 // New returns a notifier that does nothing until it is run. The syncer is nil if the outbox has no initial sync.
 func New(
 	config Config, box *outbox.Outbox, sender Sender, syncer InitialSyncer, metrics *Metrics, log logr.Logger,
 ) *Notifier {
-	return &Notifier{config: config, outbox: box, sender: sender, syncer: syncer, metrics: metrics, log: log}
+	return &Notifier{
+		config: config, outbox: box, sender: sender, syncer: syncer, metrics: metrics, log: log, concurrency: make(chan int, 1),
+	}
 }
 
 // ErrLeadershipLost is the cause of a context with which [Notifier.Run] does not flush, because another replica leads.
@@ -87,17 +103,25 @@ var ErrNotFlushed = errors.New("not all reports were delivered")
 func (n *Notifier) Run(ctx context.Context) error {
 	flush, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
-	var workers sync.WaitGroup
-	for range n.config.Concurrency {
-		workers.Go(func() { n.deliver(flush) })
+	var running sync.WaitGroup
+	resize := func(wanted int) {
+		n.workers.setWanted(wanted)
+		for n.workers.join() {
+			running.Go(func() { n.deliver(flush) })
+		}
+	}
+	for resize(n.config.Concurrency); ctx.Err() == nil; {
+		select {
+		case <-ctx.Done():
+		case wanted := <-n.concurrency:
+			resize(wanted)
+		}
 	}
 	done := make(chan struct{})
 	go func() {
-		workers.Wait()
+		running.Wait()
 		close(done)
 	}()
-
-	<-ctx.Done()
 	if errors.Is(context.Cause(ctx), ErrLeadershipLost) {
 		cancel()
 		<-done
@@ -122,10 +146,22 @@ func (n *Notifier) Run(ctx context.Context) error {
 	return nil
 }
 
-// deliver sends reports until the outbox is closed and empty, or the context ends. It does not wait for batches to fill:
-// while a request is under way, reports gather in the outbox.
-func (n *Notifier) deliver(ctx context.Context) {
+// SetConcurrency changes the number of concurrent requests while [Notifier.Run] delivers. A worker that is too many leaves after its next
+// request.
+func (n *Notifier) SetConcurrency(concurrency int) {
 	for {
+		select {
+		case n.concurrency <- concurrency:
+			return
+		case <-n.concurrency: // an earlier change that Run has not seen
+		}
+	}
+}
+
+// deliver sends reports until the outbox is closed and empty, the context ends, or there are too many workers. It does not wait for
+// batches to fill: while a request is under way, reports gather in the outbox.
+func (n *Notifier) deliver(ctx context.Context) {
+	for !n.workers.leave() {
 		items, err := n.outbox.NextBatch(ctx, n.sender.MaxBatch())
 		if err != nil {
 			return

@@ -19,6 +19,8 @@ func newSetMetrics(registry prometheus.Registerer, inSets func() bool) *setMetri
 			Name:    "threeport_agent_report_set_reports",
 			Help:    "Reports in a set that was answered, heartbeats left out.",
 			Buckets: []float64{1, 2, 5, 10, 20, 50, 100, 200, 500},
+
+			NativeHistogramBucketFactor: nativeBucketFactor, NativeHistogramMaxBucketNumber: maxNativeBuckets,
 		}),
 	}
 	registry.MustRegister(m.sets, m.reports, prometheus.NewGaugeFunc(prometheus.GaugeOpts{

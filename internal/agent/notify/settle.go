@@ -28,6 +28,7 @@ import (
 //	401, another 403                                Nack: sent again; the whole delivery pauses
 //	network, 5xx, 408, 425, 429, a proxy's 404      Nack: sent again
 //	[ErrNotObserved]                                Defer: sent again, and no failure
+//	[ErrIncomplete]                                 Defer, without a wait
 //	[ErrProtocolChanged]                            Requeue: sent again at once
 //	any, after the context has ended                Nack: pending at the next start
 //
@@ -41,8 +42,8 @@ func (n *Notifier) settle(ctx context.Context, item outbox.Item, result Result) 
 		return
 	}
 	switch {
-	case errors.Is(err, ErrNotObserved):
-		n.outbox.Defer(item, notObservedDelay)
+	case errors.Is(err, ErrNotObserved), errors.Is(err, ErrIncomplete):
+		n.outbox.Defer(item, firstWait(err))
 		return
 	case errors.Is(err, ErrProtocolChanged):
 		n.outbox.Requeue(item)

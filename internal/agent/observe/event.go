@@ -71,6 +71,12 @@ func cut(text string, most int) string {
 	return strings.ToValidUTF8(text[:most-len(sign)], "") + sign
 }
 
+// WithMessageOf returns the Event with at most so many bytes of its message.
+func (e Event) WithMessageOf(bytes int) Event {
+	e.Message = cut(e.Message, bytes)
+	return e
+}
+
 // NewEvent returns the report of an Event about an object with an attribution.
 func NewEvent(ev *corev1.Event, attribution target.Attribution) Event {
 	involved := InvolvedObject(ev)

@@ -229,6 +229,7 @@ func (o *Outbox) offerLast(end observe.Status) {
 		o.accounts[id] = newAccount(true)
 		o.accounts[id].undeclared = true
 	}
+	o.offerFilteredOf(end.Workload)
 	o.offer(end)
 }
 
@@ -241,6 +242,7 @@ func (o *Outbox) ForgetInstance(id target.Instance) {
 		o.forgetDropped(id)
 		return
 	}
+	o.offerFilteredOf(id)
 	a.forgets = true
 	o.gcAccount(id, a)
 }
@@ -297,6 +299,7 @@ type counts struct {
 	inFlight            int // items taken and not settled
 	quarantinedInFlight int // those in quarantine
 	syncsInFlight       int // initial syncs
+	largeInFlight       int // large operations
 	dead                int // entries with a dead letter
 }
 

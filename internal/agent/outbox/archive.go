@@ -11,7 +11,7 @@ import (
 	"github.com/threeport/threeport-agent/internal/agent/target"
 )
 
-// archive has the Events whose newest report the control plane accepted. A cluster has several of them per object. One takes about
+// archive has the Events whose newest report the control plane accepted, or a filter dropped. A cluster has several of them per object. One takes about
 // 105 bytes here and 711 as an [entry] with its group. An Event that is to be reported again becomes an entry. Events with a row of
 // their own, synthetic ones, and those of which something is pending or rejected stay entries. A nil archive takes none.
 type archive map[uuid.UUID]archivedEvent
@@ -23,6 +23,8 @@ type archivedEvent struct {
 	resourceID      int64
 	workload        unique.Handle[target.Instance]
 	hasInstance     bool // the receipt has the instance
+	accepted        bool // the receipt is that of an accepted report
+	dropped         bool // the version was dropped by a filter
 	modified        bool
 	restored        bool
 }
@@ -30,7 +32,10 @@ type archivedEvent struct {
 // add archives an idle entry of an Event, and returns false if it has to stay an entry.
 func (a archive) add(e *entry) bool {
 	id, ok := archiveID(e.key)
-	if a == nil || !ok || e.hasOwnSubject() || e.outcome != answered || !e.receipt.Accepted || e.retry != (retryState{}) {
+	if a == nil || !ok || e.hasOwnSubject() || e.retry != (retryState{}) {
+		return false
+	}
+	if e.outcome != dropped && (e.outcome != answered || !e.receipt.Accepted) {
 		return false
 	}
 	v, ok := observe.ParseEventVersion(e.version)
@@ -44,7 +49,7 @@ func (a archive) add(e *entry) bool {
 	}
 	a[id] = archivedEvent{
 		rowID: e.receipt.RowID, resourceVersion: resourceVersion, resourceID: v.ResourceID,
-		workload: unique.Make(v.Workload), hasInstance: hasInstance, modified: e.modified, restored: e.restored,
+		workload: unique.Make(v.Workload), hasInstance: hasInstance, accepted: e.receipt.Accepted, dropped: e.outcome == dropped, modified: e.modified, restored: e.restored,
 	}
 	return true
 }
@@ -100,11 +105,14 @@ func (a archive) uids() []types.UID {
 
 // delivered returns what was known of the entry at the control plane.
 func (ev archivedEvent) delivered() delivered {
-	d := delivered{receipt: Receipt{Accepted: true, RowID: ev.rowID}, modified: ev.modified}
+	d := delivered{receipt: Receipt{Accepted: ev.accepted, RowID: ev.rowID}, modified: ev.modified}
 	if ev.hasInstance {
 		d.receipt.Instance = ev.workload.Value()
 	}
 	d.end(ev.version().String(), answered)
+	if ev.dropped {
+		d.outcome = dropped
+	}
 	return d
 }
 

@@ -117,6 +117,8 @@ type retryState struct {
 	retryAt  time.Time // it is not sent before
 	failures int       // in this process, since the last answer
 
+	turns int // of an initial sync, that ended before all its rows were read
+
 	takenAt  uint64 // the number of answers when it was taken
 	failedAt uint64 // the number of answers when it failed last
 }
@@ -157,9 +159,13 @@ func (r *retryState) backOff(b Backoff) time.Duration {
 // answer ends an attempt with an answer.
 func (r *retryState) answer() { *r = retryState{attempts: r.attempts} }
 
-// deferTo takes an attempt back, and waits: twice as long each time.
+// deferTo takes an attempt back, and waits: twice as long each time. Without a wait it ends a turn.
 func (r *retryState) deferTo(now time.Time, wait time.Duration) {
 	r.attempts--
 	r.retryAt = now.Add(min(wait<<min(r.waits, 10), maxDefer))
-	r.waits++
+	if wait > 0 {
+		r.waits++
+	} else {
+		r.turns, r.waits = r.turns+1, 0
+	}
 }

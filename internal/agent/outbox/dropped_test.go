@@ -12,7 +12,7 @@ func TestDroppedRanges_Add(t *testing.T) {
 	now := time.Now()
 	add := func(uid types.UID, after time.Duration) droppedRange {
 		now = now.Add(after)
-		key, r := d.add(event(uid, "1"), now)
+		key, r := d.add(event(uid, "1"), "", now)
 		if !d.has(key) {
 			t.Errorf("%s: key %s is not known", uid, key)
 		}
@@ -41,18 +41,18 @@ func TestDroppedRanges_Add(t *testing.T) {
 func TestDroppedRanges_Restore_ContinuesTheLatest(t *testing.T) {
 	now := time.Now()
 	before := newDroppedRanges()
-	oldKey, old := before.add(event("a", "1"), now.Add(-time.Hour))
-	key, latest := before.add(event("b", "1"), now)
+	oldKey, old := before.add(event("a", "1"), "", now.Add(-time.Hour))
+	key, latest := before.add(event("b", "1"), "", now)
 	for _, reversed := range []bool{false, true} {
 		d := newDroppedRanges()
 		if reversed {
-			d.restore(key, latest)
+			d.restore(key, latest, now)
 		}
-		d.restore(oldKey, old)
+		d.restore(oldKey, old, now)
 		if !reversed {
-			d.restore(key, latest)
+			d.restore(key, latest, now)
 		}
-		if got, _ := d.add(event("c", "1"), now.Add(time.Second)); got != key {
+		if got, _ := d.add(event("c", "1"), "", now.Add(time.Second)); got != key {
 			t.Errorf("reversed %t: the Event is in range %s, want the latest", reversed, got)
 		}
 	}

@@ -22,7 +22,7 @@ import (
 //	unanswered -      nothing, or it is not known
 //	answered   -      the report of this version
 //	answered   set    not this version: it was refused, and is a dead letter
-//	evicted    -      not this version: it was dropped to keep the bound
+//	dropped    -      not this version: it was dropped to keep the bound, or by a filter
 type entry struct {
 	key     observe.Key
 	group   *group
@@ -55,7 +55,7 @@ type pending struct {
 // delivered is what is known of a key at the control plane.
 type delivered struct {
 	receipt  Receipt
-	version  string // of the last accepted, refused or evicted report
+	version  string // of the last accepted, refused or dropped report
 	outcome  outcome
 	modified bool // accepted, not as the key's first
 }
@@ -66,7 +66,7 @@ type outcome int
 const (
 	unanswered outcome = iota
 	answered           // accepted or refused
-	evicted            // dropped to keep the bound
+	dropped            // to keep the bound, or by a filter
 )
 
 // end records that the delivery of a version ended.

@@ -159,14 +159,14 @@ func (o *Outbox) evict(e *entry) {
 	if report == nil {
 		report = e.dead.report
 	}
-	e.end(o.protocol.version(report), evicted)
+	e.end(o.protocol.version(report), dropped)
 	o.unqueue(e)
 	o.clearPending(e)
 	o.setDead(e, nil)
-	key, dropped := o.dropped.add(report.(observe.Event), time.Now())
-	o.persistence.saveDropped(key, dropped)
+	key, counted := o.dropped.add(report.(observe.Event), "", time.Now())
+	o.persistence.saveDropped(key, counted)
 	o.gc(e)
-	o.offer(dropped.report())
+	o.offer(counted.report())
 }
 
 // Dropped returns how many Events were dropped since the outbox was made.

@@ -62,6 +62,44 @@ func TestOutbox_Progress_OperationsAreTheLatestAccepted(t *testing.T) {
 	expectOperations(t, o, "it is no longer listed", nil)
 }
 
+func TestOutbox_Reopen_NextOffersAreSent(t *testing.T) {
+	o := New(Config{}, nil)
+	o.Declare(shop)
+	status := observe.Status{Workload: shop, Status: "Healthy"}
+	offerAll := func() {
+		for _, r := range []observe.Report{operation("x", "1"), status, event("a", "1")} {
+			o.Offer(r)
+		}
+	}
+	deliver(t, o, operation("x", "1"), status, event("a", "1"))
+	offerAll()
+	expectNothing(t, o)
+	o.Reopen(other)
+	offerAll()
+	expectNothing(t, o)
+	o.Reopen(shop)
+	expectNothing(t, o)
+	offerAll()
+	sent := []string{fmt.Sprint(take(t, o).Report), fmt.Sprint(take(t, o).Report)}
+	slices.Sort(sent)
+	if want := []string{operation("x", "1").String(), status.String()}; !slices.Equal(sent, want) {
+		t.Errorf("sent are %v, want %v", sent, want)
+	}
+	expectNothing(t, o) // Events are compared by the resync only
+}
+
+func TestOutbox_Reopen_RejectedReportStays(t *testing.T) {
+	o := New(Config{}, nil)
+	o.Declare(shop)
+	deliver(t, o, operation("x", "1"))
+	o.Offer(operation("x", "2"))
+	o.Reject(take(t, o), errSend)
+	o.Reopen(shop)
+	o.Offer(operation("x", "2"))
+	expectNothing(t, o)
+	expectRefused(t, o, 1)
+}
+
 func TestOutbox_Progress_OperationsAreOfListedResources(t *testing.T) {
 	o := New(Config{}, nil)
 	o.Declare(shop)

@@ -19,6 +19,9 @@ type Config struct {
 	InitialSync bool
 	// MaxSyncs is how many initial syncs are made at a time, so that they do not occupy all senders; 0 for any number.
 	MaxSyncs int
+	// MaxLarge is how many operations are sent at a time whose body is read then; 0 for any number. A user may change an object that
+	// hundreds of workloads list, again and again.
+	MaxLarge int
 	// MaxBytes bounds the estimated size of the reports in memory and in the store; 0 for no bound. Only Events are
 	// evicted.
 	MaxBytes int64
@@ -65,6 +68,14 @@ func New(config Config, store Store) *Outbox {
 	}
 	o.restore(o.persistence.load())
 	return o
+}
+
+// SetLimits changes MaxSyncs and MaxLarge of the [Config].
+func (o *Outbox) SetLimits(maxSyncs, maxLarge int) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.config.MaxSyncs, o.config.MaxLarge = maxSyncs, maxLarge
+	o.broadcast()
 }
 
 // Offer puts in a report, in place of a pending one of the same key. A version that is pending or settled already changes
@@ -244,6 +255,7 @@ func (o *Outbox) Close() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.closed = true
+	o.offerFiltered(time.Now())
 	o.breaker.until = time.Time{}
 	for _, g := range o.queues.takeAll() {
 		o.schedule(g)

@@ -40,6 +40,7 @@ type receiptRecord struct {
 	RowID       int64           `json:",omitempty"`
 	Instance    target.Instance `json:",omitzero"`
 	Modified    bool            `json:",omitempty"`
+	Dropped     bool            `json:",omitempty"` // the version was dropped by a filter
 }
 
 func (r receiptRecord) delivered() delivered {
@@ -47,6 +48,9 @@ func (r receiptRecord) delivered() delivered {
 	d := delivered{receipt: receipt, modified: r.Modified}
 	if r.Version != "" {
 		d.end(r.Version, answered)
+	}
+	if r.Dropped {
+		d.outcome = dropped
 	}
 	return d
 }
@@ -122,7 +126,7 @@ func (p persistence) saveReceipt(e *entry) {
 	}
 	record := receiptRecord{
 		OrderingKey: e.group.name, Accepted: e.receipt.Accepted, RowID: e.receipt.RowID, Instance: e.receipt.Instance,
-		Modified: e.modified,
+		Modified: e.modified, Dropped: e.outcome == dropped,
 	}
 	if e.outcome != unanswered {
 		record.Version = e.version
@@ -184,7 +188,7 @@ type loadedRecords struct {
 }
 
 // load reads all records. A record that cannot be decoded is deleted: the store has checksums, so the record is of another
-// version.
+// version. A pending report under another key than its own is deleted, too: two records would have one report.
 func (p persistence) load() (out loadedRecords) {
 	if p.store == nil {
 		return out
@@ -198,7 +202,7 @@ func (p persistence) load() (out loadedRecords) {
 	out.dropped = loadTable[droppedRange](p, droppedTable)
 	out.dead = loadTable[deadRecord](p, deadTable)
 	for key, r := range loadTable[pendingRecord](p, pendingTable) {
-		if report := r.report(); report != nil {
+		if report := r.report(); report != nil && report.Key() == key {
 			out.pending = append(out.pending, report)
 		} else {
 			p.deletePending(key)
@@ -235,7 +239,7 @@ func timeOf(r observe.Report) time.Time {
 // not known.
 func (o *Outbox) restore(r loadedRecords) {
 	for key, dropped := range r.dropped { // first, because gc asks for them
-		o.dropped.restore(key, dropped)
+		o.dropped.restore(key, dropped, time.Now())
 	}
 	for key, record := range r.receipts {
 		e := o.get(key, record.OrderingKey)

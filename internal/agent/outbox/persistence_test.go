@@ -74,6 +74,22 @@ func TestOutbox_Restart_SendsPendingEvents(t *testing.T) {
 	expectRecords(t, kept, 1, 0)
 }
 
+// Two records of one report must not make two pending reports of one key.
+func TestOutbox_Restart_PendingUnderOtherKey_IsDeleted(t *testing.T) {
+	kept := records{}
+	New(Config{}, kept).Offer(event("a", "1"))
+	own := string(event("a", "1").Key())
+	kept.Put(pendingTable, own+"-copy", kept[pendingTable][own])
+	kept.Put(pendingTable, "event/b", kept[pendingTable][own])
+	again := New(Config{}, kept)
+	expectRecords(t, kept, 0, 1)
+	expectPending(t, again, 1, 0)
+	item := take(t, again)
+	again.Ack(item, Receipt{RowID: 5, Instance: shop})
+	expectNothing(t, again)
+	expectRecords(t, kept, 1, 0)
+}
+
 func TestOutbox_Restart_KeepsReceipts(t *testing.T) {
 	kept := records{}
 	o := New(Config{}, kept)

@@ -13,6 +13,7 @@ import (
 // The classes of groups that have something to send. They take turns.
 const (
 	classState       = iota // operations, statuses and trees
+	classLarge              // large operations
 	classSync               // initial syncs
 	classFresh              // Events
 	classBacklog            // Events that waited for the end of an outage, or for this process to start
@@ -28,12 +29,20 @@ func classOf(e *entry) int {
 		return classQuarantined
 	case isSync:
 		return classSync
+	case isLarge(e.report):
+		return classLarge
 	case !isEvent:
 		return classState
 	case e.backlog:
 		return classBacklog
 	}
 	return classFresh
+}
+
+// isLarge reports whether a report takes long to send, because its body is read then.
+func isLarge(r observe.Report) bool {
+	op, ok := r.(observe.Operation)
+	return ok && op.Source != nil
 }
 
 // queues are the groups that have something to send and nothing out, by class.
@@ -78,8 +87,13 @@ func (q *classQueue) wakeDue(now time.Time) {
 	}
 }
 
-// addReady gives a group the next turn of its instance.
+// addReady gives a group the next turn of its instance. An initial sync comes before those that have had more turns: with hundreds of
+// long ones, a new one would wait for a turn of each.
 func (q *classQueue) addReady(g *group, due time.Time) {
+	if first := g.first(); classOf(first) == classSync {
+		q.ready.add(g, due, uint64(first.retry.turns)+1) //nolint:gosec // a count
+		return
+	}
 	if q.lastTurn == nil {
 		q.lastTurn = map[target.Instance]uint64{}
 	}

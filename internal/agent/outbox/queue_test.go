@@ -1,10 +1,14 @@
 package outbox
 
 import (
+	"context"
 	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/threeport/threeport-agent/internal/agent/observe"
 	"github.com/threeport/threeport-agent/internal/agent/target"
@@ -94,6 +98,37 @@ func TestOutbox_Next_SyncsAreLimited(t *testing.T) {
 	o.Defer(syncs[0], 0)
 	if item := take(t, o); item.Report == syncs[1].Report {
 		t.Errorf("took %s again", item.Report)
+	}
+	expectNothing(t, o)
+}
+
+// source is where a large object is read.
+type source struct{}
+
+func (source) Load(context.Context) (runtime.Object, error) { return nil, nil }
+
+func TestOutbox_Next_LargeOperationsAreLimited(t *testing.T) {
+	o := New(Config{MaxLarge: 2}, nil)
+	for i := range 10 {
+		op := operation(types.UID(fmt.Sprint("large-", i)), "1")
+		op.Object.Name, op.Source = string(op.Object.UID), source{}
+		o.Offer(op)
+	}
+	items, err := o.NextBatch(t.Context(), 10)
+	if err != nil || len(items) != 2 {
+		t.Fatalf("took %d reports, want 2 of the large ones: %v", len(items), err)
+	}
+	expectNothing(t, o)
+	small := operation("small", "1")
+	o.Offer(small)
+	o.Ack(expectTake(t, o, small.String()), Receipt{})
+	newer := items[0].Report.(observe.Operation)
+	newer.ResourceVersion, newer.Source = "2", nil // no longer large
+	o.Offer(newer)
+	expectNothing(t, o)
+	o.Ack(items[0], Receipt{})
+	if item := take(t, o); isLarge(item.Report) == isLarge(take(t, o).Report) {
+		t.Error("took two of a kind, want the newer version and one large operation")
 	}
 	expectNothing(t, o)
 }

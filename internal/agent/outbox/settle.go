@@ -265,6 +265,9 @@ func (o *Outbox) takeBack(item Item) *entry {
 	if _, isSync := item.Report.(InitialSync); isSync {
 		o.counts.syncsInFlight--
 	}
+	if isLarge(item.Report) {
+		o.counts.largeInFlight--
+	}
 	o.broadcast() // takers may wait for the next probe, the next quarantined report, or the end
 	return e
 }

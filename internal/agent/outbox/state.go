@@ -1,6 +1,9 @@
 package outbox
 
-import "github.com/threeport/threeport-agent/internal/agent/observe"
+import (
+	"github.com/threeport/threeport-agent/internal/agent/observe"
+	"github.com/threeport/threeport-agent/internal/agent/target"
+)
 
 // Phase is the progress of a key's delivery.
 type Phase int
@@ -13,7 +16,7 @@ const (
 	Pending
 	// Settled means that the control plane has the newest report.
 	Settled
-	// Rejected means that the newest report was rejected, or evicted.
+	// Rejected means that the newest report was rejected, or dropped.
 	Rejected
 )
 
@@ -32,7 +35,11 @@ func (o *Outbox) State(r observe.Report) KeyState {
 	defer o.mu.Unlock()
 	if ev, ok := o.archive.get(r.Key()); ok {
 		d := ev.delivered()
-		return KeyState{Phase: Settled, Version: d.version, Receipt: d.receipt, Current: d.ended(o.protocol.version(r))}
+		phase := Settled
+		if d.outcome == dropped {
+			phase = Rejected
+		}
+		return KeyState{Phase: phase, Version: d.version, Receipt: d.receipt, Current: d.ended(o.protocol.version(r))}
 	}
 	e := o.entries[r.Key()]
 	if e == nil {
@@ -42,12 +49,51 @@ func (o *Outbox) State(r observe.Report) KeyState {
 	switch {
 	case !e.isIdle():
 		s.Phase = Pending
-	case e.dead != nil || e.outcome == evicted:
+	case e.dead != nil || e.outcome == dropped:
 		s.Phase = Rejected
 	case e.outcome == answered:
 		s.Phase = Settled
 	}
 	return s
+}
+
+// Has reports whether an Offer of a report would change nothing.
+func (o *Outbox) Has(r observe.Report) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if !o.protocol.takes(r) {
+		return true
+	}
+	version := o.protocol.version(r)
+	if ev, ok := o.archive.get(r.Key()); ok {
+		d := ev.delivered()
+		return d.ended(version)
+	}
+	e := o.entries[r.Key()]
+	return e != nil && (e.ended(version) || e.report != nil && o.protocol.version(e.report) == version)
+}
+
+// Reopen makes the next Offers of an instance's status and of its existing objects be sent, also if the control plane has accepted
+// these versions. It changes no pending and no rejected report.
+func (o *Outbox) Reopen(id target.Instance) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	a := o.accounts[id]
+	if a == nil {
+		return
+	}
+	o.reopen(observe.Status{Workload: id}.Key())
+	for _, op := range a.operations {
+		if !op.Deleted {
+			o.reopen(op.key)
+		}
+	}
+}
+
+func (o *Outbox) reopen(key observe.Key) {
+	if e := o.entries[key]; e != nil && e.isIdle() && e.dead == nil && e.outcome == answered {
+		e.outcome = unanswered
+	}
 }
 
 // Resend sends a report again although its version was accepted, because the control plane has lost or changed it. The

@@ -10,7 +10,7 @@ import (
 )
 
 // InitialSync is the first item of a workload: the remote state has to be read, and passed to [Outbox.Seed], before the
-// item is settled by [Outbox.Ack]. It is paced like a report.
+// item is settled by [Outbox.Ack]. It is paced like a report. It may take several turns, each ended by [Outbox.Defer] without a wait.
 type InitialSync struct{ Workload target.Instance }
 
 // Key is the workload's own.

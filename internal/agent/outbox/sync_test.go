@@ -2,9 +2,12 @@ package outbox
 
 import (
 	"errors"
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/threeport/threeport-agent/internal/agent/observe"
 	"github.com/threeport/threeport-agent/internal/agent/target"
@@ -63,6 +66,30 @@ func TestOutbox_DeferAfterClose_TriesOnceMore(t *testing.T) {
 	o.Ack(item, Receipt{})
 	if item, err = o.Next(t.Context()); err != nil || item.Report.Key() != "event/a" {
 		t.Errorf("the outbox returned %v and %v, want the Event", item.Report, err)
+	}
+}
+
+// Initial syncs that have had fewer turns come first, so that a short one does not wait for a turn of each long one.
+func TestOutbox_InitialSync_FewerTurnsComeFirst(t *testing.T) {
+	o := New(Config{InitialSync: true}, records{})
+	instance := func(id int64) target.Instance { return target.Instance{Type: target.WorkloadInstance, ID: id} }
+	offer := func(id int64) {
+		o.Offer(observe.Event{Workload: instance(id), UID: types.UID(fmt.Sprint(id)), ResourceVersion: "1"})
+	}
+	turn := func(id int64) Item { return expectTake(t, o, InitialSync{instance(id)}.String()) }
+	for id := range int64(3) {
+		offer(id + 1)
+	}
+	for range 3 {
+		for id := range int64(3) {
+			o.Defer(turn(id+1), 0)
+		}
+	}
+	offer(4)
+	o.Defer(turn(4), 0)
+	offer(5)
+	for _, id := range []int64{5, 4, 1} {
+		turn(id)
 	}
 }
 

@@ -69,8 +69,12 @@ func (o *Outbox) takeBatch(limit int) (items []Item, due time.Time, wake <-chan 
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	now := time.Now()
+	o.offerFiltered(now)
 	g, due := o.pick(now)
 	if g == nil {
+		if !o.dropped.due.IsZero() && (due.IsZero() || o.dropped.due.Before(due)) {
+			due = o.dropped.due
+		}
 		if o.closed && o.counts.inFlight == 0 && o.queues.isEmpty() {
 			err = ErrClosed
 		}
@@ -105,6 +109,7 @@ func (o *Outbox) pick(now time.Time) (*group, time.Time) {
 func (o *Outbox) fullClasses() (full [classes]bool) {
 	full[classQuarantined] = o.counts.quarantinedInFlight > 0
 	full[classSync] = o.config.MaxSyncs > 0 && o.counts.syncsInFlight >= o.config.MaxSyncs
+	full[classLarge] = o.config.MaxLarge > 0 && o.counts.largeInFlight >= o.config.MaxLarge
 	return full
 }
 
@@ -121,6 +126,9 @@ func (o *Outbox) takeFrom(g *group) Item {
 	}
 	if _, isSync := e.report.(InitialSync); isSync {
 		o.counts.syncsInFlight++
+	}
+	if isLarge(e.report) {
+		o.counts.largeInFlight++
 	}
 	return Item{
 		Report: e.report, Receipt: e.receipt, Attempt: e.retry.attempts, Since: e.since, Probe: o.breaker.open,

@@ -57,29 +57,29 @@ type attributedObjects struct {
 	store Store
 
 	mu       sync.Mutex
-	named    map[target.Ref][]namedObject
+	byName   map[target.Ref][]attributedUID
 	recorded map[types.UID]struct{}
 }
 
-// namedObject is an attributedObject without its name. The Pods of a resource share their attribution.
-type namedObject struct {
+// attributedUID is the UID of an attributedObject. The Pods of a resource share their attribution.
+type attributedUID struct {
 	attribution unique.Handle[target.Attribution]
 	uid         types.UID
 }
 
 func newAttributedObjects(store Store) *attributedObjects {
-	return &attributedObjects{store: store, named: map[target.Ref][]namedObject{}, recorded: map[types.UID]struct{}{}}
+	return &attributedObjects{store: store, byName: map[target.Ref][]attributedUID{}, recorded: map[types.UID]struct{}{}}
 }
 
 // add adds an object, and reports whether it was not there before.
 func (a *attributedObjects) add(o attributedObject) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	added := namedObject{unique.Make(o.Attribution), o.UID}
-	if slices.Contains(a.named[o.Ref], added) {
+	added := attributedUID{unique.Make(o.Attribution), o.UID}
+	if slices.Contains(a.byName[o.Ref], added) {
 		return false
 	}
-	a.named[o.Ref] = append(a.named[o.Ref], added)
+	a.byName[o.Ref] = append(a.byName[o.Ref], added)
 	return true
 }
 
@@ -87,15 +87,15 @@ func (a *attributedObjects) add(o attributedObject) bool {
 func (a *attributedObjects) names() []target.Ref {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return slices.Collect(maps.Keys(a.named))
+	return slices.Collect(maps.Keys(a.byName))
 }
 
-// split removes the objects of a name, except those to keep, and returns both.
-func (a *attributedObjects) split(ref target.Ref, keep func(attributedObject) bool) (kept, removed []attributedObject) {
+// removeExcept removes the objects of a name, except those to keep, and returns both.
+func (a *attributedObjects) removeExcept(ref target.Ref, keep func(attributedObject) bool) (kept, removed []attributedObject) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	var stay []namedObject
-	for _, named := range a.named[ref] {
+	var stay []attributedUID
+	for _, named := range a.byName[ref] {
 		o := attributedObject{named.attribution.Value(), target.Identity{Ref: ref, UID: named.uid}}
 		if keep(o) {
 			kept, stay = append(kept, o), append(stay, named)
@@ -104,9 +104,9 @@ func (a *attributedObjects) split(ref target.Ref, keep func(attributedObject) bo
 		}
 	}
 	if len(stay) == 0 {
-		delete(a.named, ref)
+		delete(a.byName, ref)
 	} else {
-		a.named[ref] = stay
+		a.byName[ref] = stay
 	}
 	return kept, removed
 }

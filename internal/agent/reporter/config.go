@@ -7,6 +7,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/threeport/threeport-agent/internal/agent/assess"
+	"github.com/threeport/threeport-agent/internal/agent/filter"
 	"github.com/threeport/threeport-agent/internal/agent/informers"
 	"github.com/threeport/threeport-agent/internal/health"
 )
@@ -21,6 +22,8 @@ type Config struct {
 	StatusDelay time.Duration
 	// StatusInterval is the minimum time between two reports of an instance's status.
 	StatusInterval time.Duration
+	// Filters are the user's filters of Events; nil for none.
+	Filters *filter.Live
 	// Rules are the user's health rules; nil for none.
 	Rules health.Rules
 

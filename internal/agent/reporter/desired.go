@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/threeport/threeport-agent/internal/agent/filter"
 	"github.com/threeport/threeport-agent/internal/agent/observe"
 	"github.com/threeport/threeport-agent/internal/agent/target"
 )
@@ -107,8 +108,12 @@ func (r *eventReporter) desired(ctx context.Context, instance target.Instance, r
 		if !ok || ev.Shortened { // a comparison does not read an Event whole: that is a request for each
 			return
 		}
-		if report, ok := reportTo(instance, r.sink, firstOf(ev.Event), r.newReport(ev.Event, ev.Initial)); ok {
-			out = append(out, report)
+		report, ok := reportTo(instance, r.sink, firstOf(ev.Event), r.newReport(ev.Event, ev.Initial))
+		if !ok {
+			return
+		}
+		if decision := r.decide(ev.Event); decision.Action != filter.Drop {
+			out = append(out, shortenBy(decision, report))
 		}
 	}
 	for _, name := range r.notes.aboutUnknownObjects(instance) {

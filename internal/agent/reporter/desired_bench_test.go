@@ -158,10 +158,13 @@ type noSink struct{}
 
 func (noSink) Reoffer() <-chan struct{}                         { return nil }
 func (noSink) Offer(observe.Report)                             {}
+func (noSink) Reopen(target.Instance)                           {}
 func (noSink) Cancel(observe.Key)                               {}
 func (noSink) ForgetExcept(observe.Subject, ...observe.Key)     {}
 func (noSink) DropRejected(observe.Subject, ...target.Instance) {}
 func (noSink) Knows(observe.Key) bool                           { return false }
+func (noSink) Has(observe.Report) bool                          { return false }
+func (noSink) Drop(observe.Event, string) bool                  { return false }
 func (noSink) IsConfirmed(target.Instance) bool                 { return true }
 func (noSink) Events() []types.UID                              { return nil }
 func (noSink) ForgetRestoredEvents()                            {}

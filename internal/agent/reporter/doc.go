@@ -23,8 +23,8 @@
 //
 // # Goroutines
 //
-// [Reporter.Run] starts, and waits for, the informers, and the workers: Config.Workers for objects, as many for Events, and
-// one for statuses and trees. The single status worker orders the reports of an instance before their withdrawal. Run
+// [Reporter.Run] starts, and waits for, the informers, and the workers. Config.Workers are for objects, and as many for Events. One
+// is for Events that the cache has in part, and one for statuses and trees. The single status worker orders the reports of an instance before their withdrawal. Run
 // itself passes changes of the registry on. When the context ends, the informers stop first, and the workers process the
 // keys that are queued.
 //

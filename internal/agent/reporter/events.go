@@ -8,6 +8,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/threeport/threeport-agent/api/v1alpha1"
+	"github.com/threeport/threeport-agent/internal/agent/filter"
 	"github.com/threeport/threeport-agent/internal/agent/informers"
 	"github.com/threeport/threeport-agent/internal/agent/observe"
 	"github.com/threeport/threeport-agent/internal/agent/target"
@@ -18,6 +20,7 @@ import (
 type eventReporter struct {
 	targets   *target.Registry
 	informers *informers.Informers
+	filters   *filter.Live
 	sink      Sink
 	notes     *eventNotes
 	queues    *queues
@@ -41,10 +44,11 @@ func (r *eventReporter) reconcile(_ context.Context, name types.NamespacedName) 
 	if _, known := r.targets.Object(ev.InvolvedObject.UID); !known {
 		r.notes.setAboutUnknownObject(ev.UID, name, reports)
 	}
-	if ev.Shortened {
+	decision := r.decide(ev.Event)
+	if ev.Shortened && decision.Action != filter.Drop {
 		r.queues.longEvents.Add(name)
 	} else {
-		offerAll(r.sink, observe.EventSubject(ev.UID), reports)
+		r.offer(observe.EventSubject(ev.UID), reports, decision)
 	}
 	r.reassessWarned(ev.Event)
 	return nil
@@ -65,9 +69,50 @@ func (r *eventReporter) reconcileLong(ctx context.Context, name types.Namespaced
 		return nil
 	}
 	if reports := r.reports(name, ev, cached.Initial); len(reports) > 0 {
-		offerAll(r.sink, observe.EventSubject(ev.UID), reports)
+		r.offer(observe.EventSubject(ev.UID), reports, r.decide(ev))
 	}
 	return nil
+}
+
+// filterByAnnotation is the name under which Events are counted that an annotation drops.
+const filterByAnnotation = "annotation " + v1alpha1.AnnotationEvents
+
+// decide returns what happens to an Event by the annotations of its object and the owners, and else by the filters.
+func (r *eventReporter) decide(ev *corev1.Event) filter.Decision {
+	for _, object := range r.targets.ObjectWithOwners(ev.InvolvedObject.UID) {
+		if object.DropsEvents {
+			return filter.Decision{Filter: filterByAnnotation, Action: filter.Drop}
+		}
+	}
+	return r.filters.Decide(ev)
+}
+
+// shortenBy returns a report as the decision of the filters leaves it.
+func shortenBy(decision filter.Decision, report observe.Event) observe.Event {
+	if decision.Action == filter.Shorten {
+		return report.WithMessageOf(decision.Bytes)
+	}
+	return report
+}
+
+// offer offers the reports of an Event that the decision of the filters leaves. The others are counted.
+func (r *eventReporter) offer(subject observe.Subject, reports []observe.Event, decision filter.Decision) {
+	var left, out []observe.Event
+	for _, report := range reports {
+		allowed := decision.Action != filter.Drop
+		if decision.Action == filter.Limit && !r.sink.Has(report) {
+			allowed = r.filters.Allow(decision, report.Workload)
+		}
+		if allowed {
+			left = append(left, shortenBy(decision, report))
+			continue
+		}
+		out = append(out, report)
+		if r.sink.Drop(report, decision.Filter) {
+			r.filters.Count(decision.Action)
+		}
+	}
+	offerAll(r.sink, subject, left, out...)
 }
 
 // reports returns the reports of an Event, one for each instance. initial is true for an Event in an informer's first list.
@@ -146,15 +191,18 @@ func reportOf(ledger Ledger, first []target.Attribution, i int, report func(targ
 	return ev
 }
 
-// offerAll offers the reports of a subject, and forgets those of instances that it no longer belongs to.
-func offerAll(sink Sink, subject observe.Subject, reports []observe.Event) {
-	keys := make([]observe.Key, len(reports))
-	instances := make([]target.Instance, len(reports))
-	for i, ev := range reports {
-		keys[i], instances[i] = ev.Key(), ev.Workload
+// offerAll offers the reports of a subject, and forgets those of instances that it no longer belongs to. It belongs to those of the
+// dropped ones.
+func offerAll(sink Sink, subject observe.Subject, reports []observe.Event, dropped ...observe.Event) {
+	var keys []observe.Key
+	var instances []target.Instance
+	for _, ev := range slices.Concat(reports, dropped) {
+		keys, instances = append(keys, ev.Key()), append(instances, ev.Workload)
+	}
+	for _, ev := range reports {
 		sink.Offer(ev)
 	}
-	if len(reports) > 0 { // else nothing is known of the instances
+	if len(keys) > 0 { // else nothing is known of the instances
 		sink.DropRejected(subject, instances...)
 	}
 	sink.ForgetExcept(subject, keys...)

@@ -2,10 +2,18 @@ package reporter
 
 import (
 	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/threeport/threeport-agent/internal/agent/filter"
 	"github.com/threeport/threeport-agent/internal/agent/observe"
 	"github.com/threeport/threeport-agent/internal/agent/target"
 )
@@ -114,5 +122,101 @@ regarding: %s
 	}
 	if _, _, message := w.reporter.Health(wl.Name); strings.Contains(message, "words of another user") {
 		t.Errorf("the verdict quotes a forged Event: %s", message)
+	}
+}
+
+// Filters decide about Events in their order. Health counts the Warnings that are dropped.
+func TestReporter_EventFilters(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "filters.yaml")
+	if err := os.WriteFile(path, []byte(`
+filters:
+- {name: noise, if: event.reason == "Noise", action: drop}
+- {name: kubelet, if: event.component == "kubelet", action: drop}
+- {name: some, if: event.reason.startsWith("Some"), action: limit, perMinute: 2}
+- {name: long, if: event.reason == "Long", action: shorten, bytes: 100}
+`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	config := quick()
+	var err error
+	if config.Filters, err = filter.Open(path, filter.NewMetrics(prometheus.NewRegistry()), logr.Discard()); err != nil {
+		t.Fatal(err)
+	}
+	w := newWorld(t, shared.reader, config)
+	conf := w.create(configMap("conf"))
+	wl := w.track("wl", "v1 ConfigMap conf")
+	w.create(event("Noise", conf))
+	w.create(event("Kubelet", conf) + "source: {component: kubelet}")
+	long := func(reason string) string {
+		return strings.Replace(event(reason, conf), "it happened", strings.Repeat(reason+" happened. ", 200), 1)
+	}
+	for i := range 5 {
+		w.create(long(fmt.Sprint("Some", i)))
+	}
+	w.create(long("Long"))
+	w.create(event("Last", conf))
+	w.expectEvent("Last", wl.Resources[0])
+	w.expectEvent("Long", wl.Resources[0])
+	w.eventually("all Events are decided about", func() string {
+		if dropped := w.sink.droppedBy(); !maps.Equal(dropped, map[string]int{"noise": 1, "kubelet": 1, "some": 3}) {
+			return fmt.Sprintf("dropped are %v", dropped)
+		}
+		return ""
+	})
+	if message := w.sink.events("Long")[0].Message; len(message) > 100 || !strings.HasPrefix(message, "Long happened. Long") {
+		t.Errorf("the long message is %q, want its first 100 bytes", message)
+	}
+	if events := w.sink.events("Noise"); len(events) > 0 {
+		t.Errorf("%v is offered", events)
+	}
+	some := 0
+	for i := range 5 {
+		some += len(w.sink.events(fmt.Sprint("Some", i)))
+	}
+	if some != 2 {
+		t.Errorf("%d Events of 5 are offered, want 2", some)
+	}
+	w.eventually("the desired state is without the dropped Event", func() string {
+		desired, ok, err := w.reporter.DesiredState(t.Context(), wl.Instance)
+		has := func(reason string) bool {
+			return slices.ContainsFunc(desired.Events, func(ev observe.Event) bool { return ev.Reason == reason })
+		}
+		if err != nil || !ok || has("Noise") || !has("Last") {
+			return fmt.Sprintf("it has the Events %v, %t, %v", desired.Events, ok, err)
+		}
+		return ""
+	})
+}
+
+// The annotation of an object drops its Events and those of the objects that it owns, and others when it is gone.
+func TestReporter_EventsAnnotation(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, shared.reader, quick())
+	owner := w.create(annotated(configMap("owner"), "drop"))
+	child := w.create(owned(configMap("child"), owner))
+	other := w.create(annotated(configMap("other"), "report"))
+	wl := w.track("wl", "v1 ConfigMap owner", "v1 ConfigMap other")
+	w.create(event("OfOwner", owner))
+	w.create(event("OfChild", child))
+	w.create(event("OfOther", other))
+	w.expectEvent("OfOther", wl.Resources[1])
+	w.eventually("two Events are dropped", func() string {
+		if dropped := w.sink.droppedBy(); !maps.Equal(dropped, map[string]int{"annotation control-plane.threeport.io/events": 2}) {
+			return fmt.Sprintf("dropped are %v", dropped)
+		}
+		return ""
+	})
+	w.patch(owner, `{"metadata":{"annotations":null}}`)
+	w.eventually("the registry has the change", func() string {
+		if known, ok := w.reporter.targets.Object(owner.GetUID()); !ok || known.DropsEvents {
+			return "it has not"
+		}
+		return ""
+	})
+	w.create(event("Later", child))
+	w.expectEvent("Later", wl.Resources[0])
+	if events := append(w.sink.events("OfOwner"), w.sink.events("OfChild")...); len(events) > 0 {
+		t.Errorf("%v are offered", events)
 	}
 }

@@ -208,6 +208,31 @@ func TestInformers_VersionNoLongerServed_UsesAnother(t *testing.T) {
 	w.expectNoDeletions()
 }
 
+// A kind that is replaced by one of the same name and another scope is watched in the new scope, also if no request failed in between.
+func TestInformers_KindWithOtherScope_IsWatchedAnew(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, shared.reader, quick())
+	definition := w.define("NS.example.com", "Scope")
+	w.create("{apiVersion: NS.example.com/v1, kind: Scope, metadata: {name: s, namespace: NS}}")
+	wl := w.track("wl", "NS.example.com/v1 Scope s")
+	w.expectLives(wl.Resources[0].Ref, "[1]")
+	w.awaitSync()
+	replaced := make(chan struct{})
+	w.proxy.holdWhile(replaced, "/scopes")
+	w.remove(definition)
+	clustered := strings.Replace(crd("NS.example.com", "Scope"), "scope: Namespaced", "scope: Cluster", 1)
+	w.create(clustered)
+	const manifest = "{apiVersion: NS.example.com/v1, kind: Scope, metadata: {name: s}}"
+	w.awaitServed(w.parse(manifest))
+	w.create(manifest)
+	close(replaced)
+	ref := wl.Resources[0].Ref
+	ref.Namespace = ""
+	w.expectLives(ref, "[1]")
+	w.expectState(wl, 0, target.Present, "")
+	w.expectLives(wl.Resources[0].Ref, "[1 1-deleted]")
+}
+
 // The informers recover from a restart of the API server, which serves custom resources last.
 func TestInformers_APIServerRestart_Recovers(t *testing.T) {
 	for _, how := range []string{"killed", "ended"} {

@@ -48,6 +48,11 @@ func configMap(name string) string {
 	return "{apiVersion: v1, kind: ConfigMap, metadata: {name: " + name + ", namespace: NS}, data: {key: value}}"
 }
 
+// annotated adds the annotation about Events to a manifest.
+func annotated(manifest, value string) string {
+	return strings.Replace(manifest, "namespace: NS", "namespace: NS, annotations: {control-plane.threeport.io/events: "+value+"}", 1)
+}
+
 // owned adds a controlling owner to a manifest.
 func owned(manifest string, owner *unstructured.Unstructured) string {
 	return strings.Replace(manifest, "namespace: NS", fmt.Sprintf(

@@ -220,6 +220,50 @@ func TestReporter_ManyWarnings_FewAssessments(t *testing.T) {
 	}
 }
 
+// An object that many workloads list is read and judged once for each of its versions, and not once for each workload.
+func TestReporter_SharedObject_IsJudgedOnce(t *testing.T) {
+	t.Parallel()
+	w := newIdleWorld(t, shared.reader, quick())
+	rs := w.create(replicaSet("web"))
+	var workloads []target.Workload
+	for i := range 20 {
+		workloads = append(workloads, w.track(fmt.Sprintf("web-%d", i), "apps/v1 ReplicaSet web"))
+	}
+	w.run()
+	ref := workloads[0].Resources[0].Ref
+	offered := func(version string) func() string {
+		return func() string {
+			n := 0
+			for _, op := range w.sink.operations(ref) {
+				if op.ResourceVersion == version {
+					n++
+				}
+			}
+			return complain(n != len(workloads), fmt.Sprintf("it is to %d workloads", n))
+		}
+	}
+	w.eventually("the ReplicaSet is reported to all", offered(rs.GetResourceVersion()))
+	w.awaitSync()
+	w.eventually("all have a verdict", func() string {
+		for _, wl := range workloads {
+			if status, _, _ := w.reporter.Health(wl.Name); status == "" {
+				return wl.Name + " has none"
+			}
+		}
+		return ""
+	})
+	fetches, judged := w.counter("threeport_agent_object_fetches_total"), w.counter("threeport_agent_assessments_total")
+	w.patch(rs, `{"metadata": {"labels": {"a": "b"}}}`)
+	w.eventually("the change is reported to all", offered(w.getVersion(rs)))
+	w.awaitSync()
+	if n := w.counter("threeport_agent_assessments_total") - judged; n == 0 || n > 3 {
+		t.Errorf("a change of an object of %d workloads cost %v assessments, want one, or few if it was queued again", len(workloads), n)
+	}
+	if n := w.counter("threeport_agent_object_fetches_total") - fetches; n != 1 {
+		t.Errorf("it cost %v reads, want one", n)
+	}
+}
+
 // An assessment that ends by itself is repeated in time, also if the object changes to an earlier end.
 func TestReporter_Recheck_InTime(t *testing.T) {
 	t.Parallel()

@@ -2,12 +2,14 @@ package reporter
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/threeport/threeport-agent/internal/agent/assess"
 	"github.com/threeport/threeport-agent/internal/agent/informers"
@@ -42,11 +44,10 @@ func (r *objectReporter) reconcile(ctx context.Context, ref target.Ref) error {
 		attributions = r.targets.Attributions(current)
 	}
 	var cached metav1.Object
-	for _, attribution := range attributions {
+	for _, sameVersion := range byAPIVersion(attributions) {
 		var err error
-		if cached, err = r.report(ctx, current, attribution); err != nil {
-			failed = err
-		}
+		cached, err = r.report(ctx, current, sameVersion)
+		failed = errors.Join(failed, err)
 	}
 	r.withdrawOthers(current, ref, attributions)
 	pod, isPod := cached.(*corev1.Pod)
@@ -79,8 +80,9 @@ func (r *objectReporter) reportDeletion(deleted informers.Tombstone, attribution
 	}
 	r.sink.ForgetExcept(observe.SyntheticSubject(deleted.UID))
 	r.informers.ForgetObject(deleted.UID)
-	r.attributed.split(deleted.Ref, func(o attributedObject) bool {
-		return o.Identity != deleted.Identity || !slices.Contains(attributions, o.Attribution)
+	reported := newAttributionSet(attributions)
+	r.attributed.removeExcept(deleted.Ref, func(o attributedObject) bool {
+		return o.Identity != deleted.Identity || !reported.has(o.Attribution)
 	})
 	for _, attribution := range attributions {
 		r.sink.Offer(observe.Operation{
@@ -94,43 +96,71 @@ func (r *objectReporter) reportDeletion(deleted informers.Tombstone, attribution
 	}
 }
 
-// report offers the newest version of an object to one workload, and has it assessed. It returns the cached object; nil if it is
-// not visible.
-func (r *objectReporter) report(ctx context.Context, current target.Identity, attribution target.Attribution) (metav1.Object, error) {
-	op, cached, err := r.operation(ctx, current, attribution)
+// byAPIVersion groups the attributions of an object by the API version in which they list it. Derived objects have one group.
+func byAPIVersion(attributions []target.Attribution) [][]target.Attribution {
+	groups := make([][]target.Attribution, 0, 1)
+	for _, attribution := range attributions {
+		i := slices.IndexFunc(groups, func(group []target.Attribution) bool {
+			return group[0].Listed == attribution.Listed && group[0].Resource.Version == attribution.Resource.Version
+		})
+		if i < 0 {
+			i, groups = len(groups), append(groups, nil)
+		}
+		groups[i] = append(groups[i], attribution)
+	}
+	return groups
+}
+
+// report offers the newest version of an object to workloads, and has it assessed. The workloads list it in the same API version, or it
+// is derived: it is read and judged once for all. It returns the cached object; nil if it is not visible or cannot be read. Its reports may
+// be offered already then.
+func (r *objectReporter) report(ctx context.Context, current target.Identity, attributions []target.Attribution) (metav1.Object, error) {
+	op, cached, err := r.operation(ctx, current, attributions[0])
 	if cached == nil {
 		return nil, err
 	}
-	if r.attributed.add(attributedObject{attribution, current}) {
-		r.statuses.treeChanged(attribution.Workload, attribution.Instance)
+	added := false
+	for _, attribution := range attributions {
+		if r.attributed.add(attributedObject{attribution, current}) {
+			r.statuses.treeChanged(attribution.Workload, attribution.Instance)
+			added = true
+		}
+		op.Attribution = attribution
+		r.sink.Offer(op)
+	}
+	if added {
 		for _, known := range r.targets.ObjectWithOwners(current.UID) {
 			r.attributed.record(known)
 		}
 	}
-	r.sink.Offer(op)
 	if op, err = op.Load(ctx); err != nil {
 		return nil, err
 	}
-	r.assess(attribution, op, cached)
-	if attribution.Listed {
-		r.statuses.changed(attribution.Workload)
-	}
+	r.assess(assess.Object{
+		Identity: current, Cached: cached, Whole: op.Body, Warning: r.latestWarning(current),
+	}, attributions)
 	return cached, nil
 }
 
-// assess judges an object. An assessment that ends by itself is repeated then.
-func (r *objectReporter) assess(attribution target.Attribution, op observe.Operation, cached metav1.Object) {
-	result := r.assessor.Assess(attribution, assess.Object{
-		Identity: op.Object, Cached: cached, Whole: op.Body, Warning: r.latestWarning(op.Object),
-	})
-	if !result.Recheck.IsZero() {
-		r.queues.objects.AddAfter(op.Object.Ref, max(result.Recheck.Sub(r.now()), r.queues.statusDelay))
+// assess has an object judged, and keeps the verdict for each workload. A verdict that ends by itself is repeated then.
+func (r *objectReporter) assess(o assess.Object, attributions []target.Attribution) {
+	judged := r.assessor.Judge(o, attributions[0].Listed)
+	if judged == nil {
+		return
 	}
-	switch {
-	case result.Changed:
-		r.healthChanged(attribution)
-	case result.FactsChanged:
-		r.statuses.treeChanged(attribution.Workload, attribution.Instance)
+	if !judged.Recheck.IsZero() {
+		r.queues.objects.AddAfter(o.Ref, max(judged.Recheck.Sub(r.now()), r.queues.statusDelay))
+	}
+	for _, attribution := range attributions {
+		switch change := r.assessor.Keep(attribution, judged); {
+		case change.Assessment:
+			r.healthChanged(attribution)
+		case change.Facts:
+			r.statuses.treeChanged(attribution.Workload, attribution.Instance)
+		}
+		if attribution.Listed {
+			r.statuses.changed(attribution.Workload)
+		}
 	}
 }
 
@@ -165,17 +195,32 @@ func (r *objectReporter) operation(
 	}
 	op.ResourceVersion = object.GetResourceVersion()
 	if attribution.Listed {
-		whole, err := r.informers.WholeObject(ctx, current, object)
-		if whole == nil {
+		whole, exists, err := r.informers.WholeObject(ctx, current, object)
+		if !exists {
 			return op, nil, err
 		}
-		op.ResourceVersion = whole.(metav1.Object).GetResourceVersion()
-		if op.Source = r.informers.SourceOf(current, object, whole); op.Source == nil {
-			op.Body = whole
-		}
+		op.ResourceVersion, op.Body, op.Source = whole.ResourceVersion, whole.Body, whole.Source
 		op.Redaction = r.redaction
 	}
 	return op, object.Object, nil
+}
+
+// attributionSet is a set of attributions. Most objects have one, so a map would cost more than it saves; others have hundreds.
+type attributionSet struct {
+	few  []target.Attribution
+	many sets.Set[target.Attribution]
+}
+
+func newAttributionSet(attributions []target.Attribution) attributionSet {
+	const few = 8
+	if len(attributions) <= few {
+		return attributionSet{few: attributions}
+	}
+	return attributionSet{many: sets.New(attributions...)}
+}
+
+func (s attributionSet) has(a target.Attribution) bool {
+	return s.many.Has(a) || slices.Contains(s.few, a)
 }
 
 // withdrawOthers withdraws the operations of a name whose attributions no longer hold. An attributed object that could not
@@ -184,8 +229,9 @@ func (r *objectReporter) withdrawOthers(current target.Identity, ref target.Ref,
 	if !slices.ContainsFunc(attributions, func(c target.Attribution) bool { return c.Listed }) {
 		r.informers.ForgetObject(current.UID)
 	}
-	kept, removed := r.attributed.split(ref, func(o attributedObject) bool {
-		return o.Identity == current && slices.Contains(attributions, o.Attribution)
+	holds := newAttributionSet(attributions)
+	kept, removed := r.attributed.removeExcept(ref, func(o attributedObject) bool {
+		return o.Identity == current && holds.has(o.Attribution)
 	})
 	if len(removed) == 0 {
 		return

@@ -17,11 +17,21 @@ import (
 // Sink takes reports. Its methods are called from many goroutines and must not block.
 type Sink interface {
 	Ledger
+	Intake
 	Withdrawals
-	// Offer adds a report. A report of a version that the sink already has changes nothing.
-	Offer(observe.Report)
+	// Reopen makes the next Offers of an instance's status and objects be delivered, also of versions that were delivered before.
+	Reopen(target.Instance)
 	// Reoffer receives when all statuses, trees and objects have to be offered again.
 	Reoffer() <-chan struct{}
+}
+
+// Intake takes new reports.
+type Intake interface {
+	// Offer adds a report. A report of a version that the sink already has changes nothing.
+	Offer(observe.Report)
+	// Drop counts an Event that a filter leaves out, and returns true. It returns false if the Event was dropped or reported before, or
+	// is about to be reported.
+	Drop(ev observe.Event, filter string) bool
 }
 
 // Withdrawals take back reports that are no longer to be delivered.
@@ -46,6 +56,8 @@ type Ledger interface {
 	IsConfirmed(target.Instance) bool
 	// Knows reports whether a key was reported, or is about to be.
 	Knows(observe.Key) bool
+	// Has reports whether an Offer of a report would change nothing.
+	Has(observe.Report) bool
 }
 
 // Reporter reports the objects, Events and health of the registry's workloads. Its methods are safe for concurrent use.
@@ -90,7 +102,7 @@ func New(
 		queues: r.queues, statuses: r.statuses, redaction: config.Redaction, now: config.now,
 	}
 	r.events = &eventReporter{
-		targets: targets, informers: r.informers, sink: sink, notes: newEventNotes(), queues: r.queues, now: config.now,
+		targets: targets, informers: r.informers, filters: config.Filters, sink: sink, notes: newEventNotes(), queues: r.queues, now: config.now,
 	}
 	r.attributed.restore(targets, config.now())
 	return r
@@ -202,6 +214,22 @@ func (r *Reporter) reofferAll() {
 		}
 	}
 	r.ReassessAll()
+}
+
+// ReportAgain delivers the status, the objects and the tree of a workload's instance again, although they were delivered.
+func (r *Reporter) ReportAgain(workload string) {
+	wl, ok := r.targets.Workload(workload)
+	if !ok {
+		return
+	}
+	r.sink.Reopen(wl.Instance)
+	r.assessor.TreeChanged(wl.Instance)
+	for _, part := range r.targets.WorkloadsOf(wl.Instance) {
+		r.queues.statusLater(part.Name)
+		for _, resource := range part.Resources {
+			r.queues.objects.Add(resource.Ref)
+		}
+	}
 }
 
 // ReassessAll judges and offers all objects again, for example because the health rules have changed.

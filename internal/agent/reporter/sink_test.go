@@ -24,6 +24,24 @@ type recorder struct {
 	retained  map[observe.Subject][]observe.Key // by the last call of ForgetExcept
 	restored  []types.UID                       // Events of an earlier process
 	reoffer   chan struct{}                     // nil unless a test sets it
+	dropped   []droppedEvent
+}
+
+// droppedEvent is an Event that a filter left out.
+type droppedEvent struct {
+	observe.Event
+	filter string
+}
+
+// Reopen forgets what was offered of the status and the objects of an instance.
+func (r *recorder) Reopen(id target.Instance) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, report := range r.offered {
+		if _, isEvent := report.(observe.Event); !isEvent && report.Instance() == id {
+			delete(r.versions, report.Key())
+		}
+	}
 }
 
 func (r *recorder) Reoffer() <-chan struct{} { return r.reoffer }
@@ -101,6 +119,37 @@ func (r *recorder) retainsNone(subject observe.Subject) bool {
 func (r *recorder) ForgetRestoredEvents() {}
 
 func (r *recorder) IsConfirmed(instance target.Instance) bool { return instance.ID%2 == 0 }
+
+func (r *recorder) Drop(ev observe.Event, filter string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if slices.ContainsFunc(r.dropped, func(other droppedEvent) bool {
+		return other.UID == ev.UID && other.ResourceVersion == ev.ResourceVersion
+	}) {
+		return false
+	}
+	r.dropped = append(r.dropped, droppedEvent{ev, filter})
+	return true
+}
+
+// droppedBy returns the numbers of dropped Events by their filters.
+func (r *recorder) droppedBy() map[string]int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	out := map[string]int{}
+	for _, ev := range r.dropped {
+		out[ev.filter]++
+	}
+	return out
+}
+
+func (r *recorder) Has(report observe.Report) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.ContainsFunc(r.offered, func(other observe.Report) bool {
+		return report.Key() == other.Key() && report.Version() == other.Version()
+	})
+}
 
 func (r *recorder) Knows(key observe.Key) bool {
 	r.mu.Lock()

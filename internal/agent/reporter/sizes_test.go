@@ -16,7 +16,7 @@ func (r *Reporter) sizes() map[string]int {
 func (a *attributedObjects) sizes() map[string]int {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return map[string]int{"names with attributed objects": len(a.named), "recorded objects": len(a.recorded)}
+	return map[string]int{"names with attributed objects": len(a.byName), "recorded objects": len(a.recorded)}
 }
 
 // sizes returns how much is recorded, for tests that look for leaks.

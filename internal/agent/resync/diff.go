@@ -102,11 +102,8 @@ func (c *comparison) add(r observe.Report, state outbox.KeyState, receipt outbox
 
 // status compares the status. It returns false if the control plane does not have the instance.
 func (c *comparison) status(ctx context.Context, instance target.Instance, verdict observe.Status) (exists bool, err error) {
-	differs, err := c.resyncer.statusDiffers(ctx, instance, verdict)
-	switch {
-	case threeport.KindOf(err) == threeport.KindNotFound:
-		return false, nil
-	case err != nil:
+	exists, differs, err := c.resyncer.compareStatus(ctx, instance, verdict)
+	if err != nil || !exists {
 		return false, err
 	}
 	if !c.isDue(verdict.Key()) || verdict.Status == "" {
@@ -159,7 +156,10 @@ func (c *comparison) events(ctx context.Context, instance target.Instance, event
 	if len(due) == 0 {
 		return nil
 	}
-	rows, err := c.resyncer.readEvents(ctx, instance, events, func(uid types.UID) bool { return c.isDue(observe.EventKey(uid)) })
+	rows, err := c.resyncer.readEvents(ctx, instance, events, func(uid types.UID) (rowID int64, wanted bool) {
+		key := observe.EventKey(uid)
+		return c.states[key].Receipt.RowID, c.isDue(key)
+	})
 	if err != nil {
 		return err
 	}
@@ -181,7 +181,7 @@ func (c *comparison) event(ctx context.Context, ev observe.Event, rows eventRows
 		if pruned, err := c.pruned(ctx, ev); pruned || err != nil {
 			return err
 		}
-		if err := c.resyncer.readEvent(ctx, ev.UID, rows); err != nil {
+		if err := c.resyncer.readEvent(ctx, ev.UID, receipt.RowID, rows); err != nil {
 			return err
 		}
 		row, found = rows.row(ev.UID, receipt.RowID)

@@ -3,9 +3,11 @@ package resync
 import (
 	"context"
 	"errors"
+	"maps"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/threeport/threeport-agent/internal/agent/notify"
 	"github.com/threeport/threeport-agent/internal/agent/observe"
@@ -23,8 +25,13 @@ const (
 // stateTimeout bounds the reading of an instance's objects from the API server. A sender waits for it.
 const stateTimeout = 5 * time.Second
 
+// turnTime is how long an initial sync reads rows before it leaves its sender to other instances. An instance may have thousands of
+// rows, and each is one request.
+const turnTime = 500 * time.Millisecond
+
 // InitialSync reads the remote state of an instance and passes it to the outbox. Attempt counts from 1. It returns
-// [notify.ErrNotObserved] while not all of the instance has been listed, and otherwise the errors of the control plane.
+// [notify.ErrNotObserved] while not all of the instance has been listed, [notify.ErrIncomplete] if its turn has ended, and
+// otherwise the errors of the control plane.
 func (r *Resyncer) InitialSync(ctx context.Context, instance target.Instance, attempt int) error {
 	desired, err := r.stateOf(ctx, instance)
 	if err != nil {
@@ -34,19 +41,53 @@ func (r *Resyncer) InitialSync(ctx context.Context, instance target.Instance, at
 	if err == nil && attempt < maxAttempts {
 		err = errors.Join(found.unread...)
 	}
-	r.mu.Lock()
-	if err != nil {
-		kept := desired
-		kept.Events = nil // there may be thousands, and the outbox has those that are pending
-		r.lastState[instance] = kept
-	} else {
-		delete(r.lastState, instance)
-	}
-	r.mu.Unlock()
+	r.keep(instance, desired, found, err)
 	if err == nil {
 		found.apply(desired)
 	}
 	return err
+}
+
+// maxKept is how long the rows that a failed attempt has read count as those of the control plane. After a long outage, it may have others.
+const maxKept = 10 * time.Minute
+
+// keep keeps the state of an attempt for the next one, unless the initial sync is done. The next attempt reads only the rest of the rows.
+// A control plane that fails at some of 500 reads would stop the workload for ever.
+func (r *Resyncer) keep(instance target.Instance, desired observe.DesiredState, found *remoteState, err error) {
+	r.mu.Lock()
+	delete(r.incomplete, instance)
+	delete(r.lastState, instance)
+	switch {
+	case err == nil || found == nil:
+	case errors.Is(err, notify.ErrIncomplete):
+		r.incomplete[instance] = found
+	case time.Since(found.begun) < maxKept:
+		found.retryUnread()
+		r.incomplete[instance] = found
+	}
+	if err != nil {
+		desired.Events = nil // there may be thousands, and the outbox has those that are pending
+		r.lastState[instance] = desired
+	}
+	many := len(r.lastState) >= max(r.forgetAt, minForgetAt)
+	r.mu.Unlock()
+	if many {
+		r.forgetUndeclared()
+	}
+}
+
+// minForgetAt is the least number of kept states at which those of undeclared instances are dropped.
+const minForgetAt = 16
+
+// forgetUndeclared drops the states of instances that are no longer declared, whose initial sync may never come again.
+func (r *Resyncer) forgetUndeclared() {
+	declared := sets.New(r.cluster.Instances()...)
+	gone := func(instance target.Instance) bool { return !declared.Has(instance) }
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	maps.DeleteFunc(r.lastState, func(instance target.Instance, _ observe.DesiredState) bool { return gone(instance) })
+	maps.DeleteFunc(r.incomplete, func(instance target.Instance, _ *remoteState) bool { return gone(instance) })
+	r.forgetAt = 2 * len(r.lastState)
 }
 
 // stateOf returns what the cluster has of an instance. When the agent stops, the informers end before the last reports
@@ -76,21 +117,56 @@ type remoteState struct {
 	known    []outbox.Known
 	missed   []observe.Operation
 	drifts   []drift // rows that differ from the cluster, whatever the outbox believes
-	unread   []error // of a few rows that could not be read
+
+	begun time.Time // the time of the first read
+
+	visited   sets.Set[int64] // the rows of resources that were read, and those of unreadIDs
+	unread    []error         // of a few rows that could not be read in this attempt
+	unreadIDs []int64         // of the same rows
+	turnEnd   time.Time       // zero for none
+}
+
+// retryUnread makes the next attempt read the rows again that could not be read in this one.
+func (s *remoteState) retryUnread() {
+	s.visited.Delete(s.unreadIDs...)
+	s.unread, s.unreadIDs = nil, nil
 }
 
 // readAll reads the rows of an instance. If the control plane always refuses to return them, they are skipped: each
-// Event then looks for its row when it is sent.
+// Event then looks for its row when it is sent. An instance that the control plane does not know has no rows. A user may declare any
+// number of these, with thousands of resources each.
 func (r *Resyncer) readAll(ctx context.Context, instance target.Instance, desired observe.DesiredState) (*remoteState, error) {
-	known, err := r.knownEvents(ctx, instance, desired.Events)
-	if err != nil && !r.isPermanent(instance, err) {
-		return nil, err
+	s, begun := r.beginTurn(instance)
+	if !begun {
+		exists, err := s.status(ctx, desired.Status)
+		if err != nil {
+			return nil, err // without the rows of Events, no turn has begun
+		}
+		if !exists {
+			return s, nil
+		}
+		s.known, err = r.knownEvents(ctx, instance, desired.Events)
+		if err = r.skipRefused(instance, err); err != nil {
+			return nil, err
+		}
 	}
-	s := &remoteState{resyncer: r, instance: instance, known: known}
-	if err := visitRows(ctx, desired, s); err != nil {
-		return nil, err
+	return s, visitRows(ctx, desired, s)
+}
+
+// beginTurn returns the remote state to which the rows of this turn are added; begun is true if an earlier turn has read a part of
+// them. When the agent stops, the last turn does not end before all rows are read.
+func (r *Resyncer) beginTurn(instance target.Instance) (s *remoteState, begun bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	s, begun = r.incomplete[instance]
+	if !begun {
+		s = &remoteState{resyncer: r, instance: instance, begun: time.Now(), visited: sets.New[int64]()}
 	}
-	return s, s.status(ctx, desired.Status)
+	s.turnEnd = time.Time{}
+	if !r.ended {
+		s.turnEnd = time.Now().Add(turnTime)
+	}
+	return s, begun
 }
 
 // apply passes the remote state to the outbox.
@@ -125,19 +201,18 @@ func (s *remoteState) existing(ctx context.Context, op observe.Operation, row re
 	return nil
 }
 
-// status reads whether the control plane has another status.
-func (s *remoteState) status(ctx context.Context, verdict observe.Status) error {
-	if verdict.Status == "" {
-		return nil
-	}
-	differs, err := s.resyncer.statusDiffers(ctx, s.instance, verdict)
-	if differs {
+// status reads whether the control plane has another status. It returns false if the control plane does not know the instance.
+func (s *remoteState) status(ctx context.Context, verdict observe.Status) (exists bool, err error) {
+	exists, differs, err := s.resyncer.compareStatus(ctx, s.instance, verdict)
+	switch {
+	case err != nil:
+		return true, s.resyncer.skipRefused(s.instance, err)
+	case !exists:
+		return false, nil
+	case differs && verdict.Status != "":
 		s.drifts = append(s.drifts, drift{report: verdict, receipt: outbox.Receipt{Accepted: true}})
 	}
-	if err != nil && s.resyncer.isPermanent(s.instance, err) {
-		return nil
-	}
-	return err
+	return true, nil
 }
 
 // absent implements [rowVisitor]: the control plane may have missed the deletion of the object.
@@ -150,32 +225,38 @@ func (s *remoteState) absent(attribution target.Attribution, row resourceRow) {
 	}
 }
 
-// read implements [rowVisitor]. A few unreadable rows count as missing.
+// read implements [rowVisitor]. A few unreadable rows count as missing. Rows of earlier turns are skipped.
 func (s *remoteState) read(ctx context.Context, id int64) (row resourceRow, found bool, err error) {
-	row, found, err = s.resyncer.readResource(ctx, id)
-	switch {
-	case err == nil:
-		return row, found, nil
-	case s.resyncer.isPermanent(s.instance, err):
+	if id <= 0 || s.visited.Has(id) {
 		return resourceRow{}, false, nil
-	case ctx.Err() != nil, isGeneral(err):
+	}
+	if !s.turnEnd.IsZero() && time.Now().After(s.turnEnd) {
+		return resourceRow{}, false, notify.ErrIncomplete
+	}
+	row, found, err = s.resyncer.readResource(ctx, id)
+	err = s.resyncer.skipRefused(s.instance, err)
+	if ctx.Err() != nil || refusesInstance(err) {
 		return resourceRow{}, false, err
 	}
+	s.visited.Insert(id)
+	if err == nil {
+		return row, found, nil
+	}
+	s.unreadIDs = append(s.unreadIDs, id)
 	if s.unread = append(s.unread, err); len(s.unread) > maxUnreadable {
 		return resourceRow{}, false, err
 	}
 	return resourceRow{}, false, nil
 }
 
-// isPermanent reports whether the control plane would return the same error again.
-func (r *Resyncer) isPermanent(instance target.Instance, err error) bool {
-	switch threeport.KindOf(err) {
-	case threeport.KindPermanent, threeport.KindNotFound:
-	case threeport.KindNone, threeport.KindRetryable, threeport.KindUnauthorized, threeport.KindForbidden, threeport.KindQuotaExceeded:
-		return false
+// skipRefused returns the error of a read, or nil if the control plane would always answer with this error: then the rows are skipped,
+// and the error is logged.
+func (r *Resyncer) skipRefused(instance target.Instance, err error) error {
+	if kind := threeport.KindOf(err); kind != threeport.KindPermanent && kind != threeport.KindNotFound {
+		return err
 	}
 	r.log.Info("The control plane refuses to return rows of a workload", "instance", instance.String(), "error", err.Error())
-	return true
+	return nil
 }
 
 // knownEvents returns the remote state of an instance's Events, and of other Events that the outbox knows.
@@ -184,9 +265,9 @@ func (r *Resyncer) knownEvents(ctx context.Context, instance target.Instance, ev
 	for _, ev := range events {
 		byUID[ev.UID] = ev
 	}
-	rows, err := r.readEvents(ctx, instance, events, func(uid types.UID) bool {
+	rows, err := r.readEvents(ctx, instance, events, func(uid types.UID) (rowID int64, wanted bool) {
 		_, listed := byUID[uid]
-		return listed || r.outbox.State(observe.Event{UID: uid}).Phase != outbox.Unknown
+		return 0, listed || r.outbox.State(observe.Event{UID: uid}).Phase != outbox.Unknown
 	})
 	if err != nil {
 		return nil, err
@@ -206,8 +287,8 @@ func (r *Resyncer) knownEvents(ctx context.Context, instance target.Instance, ev
 	return known, nil
 }
 
-// isGeneral reports whether the control plane would now refuse all other rows of the instance too.
-func isGeneral(err error) bool {
+// refusesInstance reports whether the control plane would now refuse all other rows of the instance too.
+func refusesInstance(err error) bool {
 	kind := threeport.KindOf(err)
 	return kind == threeport.KindUnauthorized || kind == threeport.KindForbidden || threeport.RetryAfter(err) > 0
 }

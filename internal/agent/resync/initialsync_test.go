@@ -263,13 +263,38 @@ func TestResyncer_InitialSync_NotAssigned_WaitsForTheAssignment(t *testing.T) {
 	}
 }
 
+// A refusal of the first request does not count as a turn: the next attempt reads the rows of Events, and creates no second ones.
+func TestResyncer_InitialSync_StatusRefused_ReadsEventsLater(t *testing.T) {
+	w := newWorld(t)
+	ev := event(w.instance, "a", "1", time.Now())
+	w.create("workload-events", eventBody(t, ev))
+	w.cluster.edit(w.instance, func(i *observe.DesiredState) { i.Events = []observe.Event{ev} })
+	w.offer()
+	w.before = func(rw http.ResponseWriter, r *http.Request) bool {
+		if !strings.HasPrefix(r.URL.Path, "/v0/workload-instances/") {
+			return false
+		}
+		rw.Header().Set(threeport.ProblemHeader, threeport.ProblemForbidden)
+		rw.WriteHeader(http.StatusForbidden)
+		return true
+	}
+	if err := w.InitialSync(t.Context(), w.instance, 1); threeport.KindOf(err) != threeport.KindForbidden {
+		t.Errorf("got %v, want the refusal", err)
+	}
+	w.before = nil
+	w.syncNow()
+	if got := w.deliver(); len(got) > 0 || len(w.rows()) != 1 {
+		t.Errorf("sent %q, and there are %d rows; want none sent, and 1 row", got, len(w.rows()))
+	}
+}
+
 func TestResyncer_InitialSync_WithoutAccessToEvents(t *testing.T) {
 	w := newWorld(t)
 	ev := event(w.instance, "a", "1", time.Now())
 	w.cluster.edit(w.instance, func(i *observe.DesiredState) { i.Events = []observe.Event{ev} })
 	w.offer()
 	w.before = func(rw http.ResponseWriter, r *http.Request) bool {
-		if r.Method != http.MethodGet {
+		if r.Method != http.MethodGet || !strings.Contains(r.URL.Path, "workload-events") {
 			return false
 		}
 		_, _ = fmt.Fprint(rw, `{"Meta":{"TotalCount":1},"Data":[{"ID":1,"RuntimeEventUID":"x","WorkloadInstanceID":1}],"Status":{"code":200}}`)
@@ -279,6 +304,29 @@ func TestResyncer_InitialSync_WithoutAccessToEvents(t *testing.T) {
 	w.before = nil
 	if got := w.deliver(); len(got) != 1 || w.logs.count("does not filter by workloadinstanceid") != 1 {
 		t.Errorf("sent %q; logged %q", got, w.logs.all)
+	}
+}
+
+// The initial sync of an instance that the control plane does not know takes one request, whatever its ThreeportWorkload lists.
+func TestResyncer_InitialSync_UnknownInstance_ReadsNoRows(t *testing.T) {
+	w := newWorld(t)
+	unknown := target.Instance{Type: target.WorkloadInstance, ID: w.instance.ID + 1}
+	var state observe.DesiredState
+	for i := range 20 {
+		attribution := target.Attribution{Instance: unknown, Listed: true, Resource: target.Resource{Ref: target.Ref{Kind: "ConfigMap", Name: fmt.Sprint(i)}, ID: int64(i + 1)}}
+		state.Absent = append(state.Absent, attribution)
+	}
+	w.cluster.edit(unknown, func(i *observe.DesiredState) { *i = state })
+	var requests []string
+	w.before = func(_ http.ResponseWriter, r *http.Request) bool {
+		requests = append(requests, r.Method+" "+r.URL.Path)
+		return false
+	}
+	if err := w.InitialSync(t.Context(), unknown, 1); err != nil {
+		t.Errorf("the initial sync failed: %v", err)
+	}
+	if want := []string{fmt.Sprintf("GET /v0/workload-instances/%d", unknown.ID)}; !slices.Equal(requests, want) {
+		t.Errorf("the requests are %q, want %q", requests, want)
 	}
 }
 
@@ -317,7 +365,7 @@ func TestResyncer_ReadEvents_StopsAtOldRows(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.reason, func(t *testing.T) {
 			a := New(DefaultConfig(), newCluster(), untracked, nil, tt.rows, nil, new(lines).logger())
-			rows, err := a.readEvents(t.Context(), target.Instance{}, tt.events, func(uid types.UID) bool { return uid == "uid-7" })
+			rows, err := a.readEvents(t.Context(), target.Instance{}, tt.events, func(uid types.UID) (int64, bool) { return 0, uid == "uid-7" })
 			if err != nil || tt.rows.lists != tt.pages {
 				t.Errorf("%d pages were read, want %d; %v", tt.rows.lists, tt.pages, err)
 			}
@@ -325,6 +373,30 @@ func TestResyncer_ReadEvents_StopsAtOldRows(t *testing.T) {
 				t.Errorf("kept %v", rows)
 			}
 		})
+	}
+}
+
+// A control plane that counts more rows than it has gets few requests, and an error.
+func TestResyncer_ReadEvents_WrongTotal_Ends(t *testing.T) {
+	now := time.Now()
+	for reason, tt := range map[string]struct {
+		rows  int
+		total int64
+	}{
+		"more pages than the agent reads": {rows: 600, total: 9e12},
+		"empty pages":                     {rows: 600, total: 100_000},
+		"pages of one row":                {rows: 1, total: 1_000_000},
+	} {
+		all := fakeRows(tt.rows, func(int) time.Time { return now })
+		s := newScript()
+		s.events = func(f threeport.EventFilter, page, size int) ([]threeport.WorkloadEvent, int64, error) {
+			rows, _, err := all.events(f, page, size)
+			return rows, tt.total, err
+		}
+		a := New(DefaultConfig(), newCluster(), untracked, nil, s, nil, new(lines).logger())
+		if _, err := a.readEvents(t.Context(), target.Instance{}, nil, everyEvent); err == nil || s.lists > maxEmptyPages+2 {
+			t.Errorf("%s: %d pages were read, want %d at most and an error: %v", reason, s.lists, maxEmptyPages+2, err)
+		}
 	}
 }
 
@@ -350,7 +422,7 @@ func TestResyncer_ReadEvents_FitsThePagesOfTheServer(t *testing.T) {
 			return all.events(f, page, size)
 		}
 		a := New(DefaultConfig(), newCluster(), untracked, nil, s, nil, new(lines).logger())
-		rows, err := a.readEvents(t.Context(), target.Instance{}, nil, func(types.UID) bool { return true })
+		rows, err := a.readEvents(t.Context(), target.Instance{}, nil, everyEvent)
 		if err != nil || len(rows) != 1200 {
 			t.Errorf("%s: %d rows, %v", reason, len(rows), err)
 		}

@@ -76,9 +76,12 @@ type Resyncer struct {
 	metrics      *Metrics
 	log          logr.Logger
 
-	mu        sync.Mutex
-	lastState map[target.Instance]observe.DesiredState // of workloads whose initial sync failed
-	ended     bool                                     // the informers have ended
+	mu         sync.Mutex
+	lastState  map[target.Instance]observe.DesiredState // If the initial sync failed or is incomplete.
+	incomplete map[target.Instance]*remoteState         // Between two turns.
+	forgetAt   int                                      // The number of states at which some are dropped.
+	ended      bool                                     // The informers have ended.
+	endRound   func()                                   // Ends the round that is under way.
 }
 
 // New returns a resyncer. It compares workloads while it is run.
@@ -87,20 +90,47 @@ func New(
 ) *Resyncer {
 	return &Resyncer{
 		config: config, cluster: cluster, declarations: declarations, outbox: box, api: api, metrics: metrics, log: log,
-		lastState: map[target.Instance]observe.DesiredState{},
+		lastState:  map[target.Instance]observe.DesiredState{},
+		incomplete: map[target.Instance]*remoteState{},
+		endRound:   func() {},
 	}
 }
 
 // Run compares workloads until the context ends, at the same time as the informers. Initial syncs that failed
 // before can still be repeated.
 func (r *Resyncer) Run(ctx context.Context) {
-	for ctx.Err() == nil && r.config.Interval > 0 {
-		r.round(ctx)
+	for ctx.Err() == nil {
+		r.roundOf(ctx)
 	}
-	<-ctx.Done()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.ended = true
+}
+
+// roundOf makes one round, or waits if the interval is 0. It ends early when the interval changes.
+func (r *Resyncer) roundOf(ctx context.Context) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	r.mu.Lock()
+	interval := r.config.Interval
+	r.endRound = cancel
+	r.mu.Unlock()
+	if interval > 0 {
+		r.round(ctx, interval)
+	} else {
+		<-ctx.Done()
+	}
+}
+
+// SetInterval changes the interval of [Config]. A new round begins, if one is under way.
+func (r *Resyncer) SetInterval(interval time.Duration) {
+	r.mu.Lock()
+	changed, endRound := interval != r.config.Interval, r.endRound
+	r.config.Interval = interval
+	r.mu.Unlock()
+	if changed {
+		endRound()
+	}
 }
 
 // desiredState returns what the control plane should have of an instance; false while not all of it has been listed. An

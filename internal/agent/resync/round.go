@@ -22,9 +22,9 @@ const (
 )
 
 // round compares all instances once, spread over an interval, and then the informers' caches.
-func (r *Resyncer) round(ctx context.Context) {
+func (r *Resyncer) round(ctx context.Context, interval time.Duration) {
 	// ±10 %, to spread the requests of a fleet
-	length := time.Duration(float64(r.config.Interval) * (0.9 + 0.2*rand.Float64())) //nolint:gosec // jitter is no secret
+	length := time.Duration(float64(interval) * (0.9 + 0.2*rand.Float64())) //nolint:gosec // jitter is no secret
 	start, ok, failed := time.Now(), true, 0
 	var rechecks sync.WaitGroup
 	defer rechecks.Wait()

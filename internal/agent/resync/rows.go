@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -25,21 +26,65 @@ const (
 	clockMargin = time.Hour
 )
 
-// eventRows are rows of Events by the Event's UID. v0 may hold several for one.
+// The limits of the kept rows of an instance's Events. An Event has shorter texts than maxRowText, so a cut text still
+// differs from it.
+const (
+	maxRowText   = 8 << 10
+	maxKeptBytes = 64 << 20 // of texts
+)
+
+// eventRows are rows of Events by the Event's UID. v0 may hold any number for one. The oldest row and that of the receipt are kept.
 type eventRows map[types.UID][]threeport.WorkloadEvent
 
-// add adds the rows of the wanted Events.
-func (r eventRows) add(rows []threeport.WorkloadEvent, wanted func(types.UID) bool) {
+// wantedEvents says which Events' rows are kept, and the ID of the row of the receipt; 0 for none.
+type wantedEvents func(types.UID) (rowID int64, wanted bool)
+
+// add adds the rows of the wanted Events. It returns by how many bytes the kept texts grow.
+func (r eventRows) add(rows []threeport.WorkloadEvent, wanted wantedEvents) (grown int) {
 	for _, row := range rows {
 		if row.RuntimeEventUID == nil {
 			continue
 		}
 		uid := types.UID(*row.RuntimeEventUID)
-		read := slices.ContainsFunc(r[uid], func(other threeport.WorkloadEvent) bool { return *other.ID == *row.ID })
-		if !read && wanted(uid) {
-			r[uid] = append(r[uid], row)
+		if rowID, ok := wanted(uid); ok {
+			grown += r.keep(uid, row, rowID)
 		}
 	}
+	return grown
+}
+
+// keep adds a row, unless the kept rows have it or it is not needed.
+func (r eventRows) keep(uid types.UID, row threeport.WorkloadEvent, rowID int64) (grown int) {
+	before := r[uid]
+	if slices.ContainsFunc(before, func(other threeport.WorkloadEvent) bool { return *other.ID == *row.ID }) {
+		return 0
+	}
+	grown = -textBytes(before)
+	row.Type, row.Reason, row.Message = cutText(row.Type), cutText(row.Reason), cutText(row.Message)
+	r[uid] = append(before, row)
+	oldest, _ := r.oldest(uid)
+	r[uid] = slices.DeleteFunc(r[uid], func(row threeport.WorkloadEvent) bool { return *row.ID != *oldest.ID && *row.ID != rowID })
+	return grown + textBytes(r[uid])
+}
+
+// textBytes returns the size of the texts of rows.
+func textBytes(rows []threeport.WorkloadEvent) (sum int) {
+	for _, row := range rows {
+		for _, text := range []*string{row.Type, row.Reason, row.Message} {
+			if text != nil {
+				sum += len(*text)
+			}
+		}
+	}
+	return sum
+}
+
+// cutText bounds a text of a row, and does not keep the memory of the rest.
+func cutText(text *string) *string {
+	if text == nil || len(*text) <= maxRowText {
+		return text
+	}
+	return new(strings.Clone((*text)[:maxRowText]))
 }
 
 // oldest returns the row of an Event without a receipt: the same as [threeport.Client.FindWorkloadEvent].
@@ -74,7 +119,7 @@ func filterOf(instance target.Instance) threeport.EventFilter {
 
 // readEvents reads the rows of an instance, as far back as some Events of the cluster go.
 func (r *Resyncer) readEvents(
-	ctx context.Context, instance target.Instance, events []observe.Event, wanted func(types.UID) bool,
+	ctx context.Context, instance target.Instance, events []observe.Event, wanted wantedEvents,
 ) (eventRows, error) {
 	since := time.Now()
 	for _, ev := range events {
@@ -91,6 +136,12 @@ func (r *Resyncer) readEvents(
 	}
 }
 
+// The limits of a list of rows. A control plane that counts wrong would be asked for ever.
+const (
+	maxPages      = 5000
+	maxEmptyPages = 2 // in a row: rows may be deleted meanwhile
+)
+
 // readPages reads the rows that were created since a time, and some older ones.
 //
 // Rows are in the order of their creation, and those of v0 never expire: a workload may have 100,000. So pages are read from
@@ -98,7 +149,7 @@ func (r *Resyncer) readEvents(
 // is the last one and moves no other. A deleted row moves later rows to earlier pages, which are read after it. Reading
 // forwards would miss those rows.
 func (r *Resyncer) readPages(
-	ctx context.Context, filter threeport.EventFilter, since time.Time, size int, wanted func(types.UID) bool,
+	ctx context.Context, filter threeport.EventFilter, since time.Time, size int, wanted wantedEvents,
 ) (eventRows, error) {
 	rows := eventRows{}
 	// The first page has all rows of most workloads, and their total number.
@@ -106,7 +157,7 @@ func (r *Resyncer) readPages(
 	if err != nil {
 		return nil, err
 	}
-	rows.add(first, wanted)
+	kept := rows.add(first, wanted)
 	if int64(len(first)) >= total {
 		return rows, nil
 	}
@@ -114,12 +165,23 @@ func (r *Resyncer) readPages(
 		return nil, fmt.Errorf("list workload events: the first page has none of %d rows", total)
 	}
 	size = min(size, len(first)) // the server may have a lower limit
-	for page := int((total-1)/int64(size)) + 1; page > 0; page-- {
+	pages, empty := (total-1)/int64(size)+1, 0
+	if pages > maxPages {
+		return nil, fmt.Errorf("list workload events: %d rows in pages of %d are more than the agent reads", total, size)
+	}
+	for page := int(pages); page > 0; page-- {
 		got, _, err := r.api.ListWorkloadEvents(ctx, filter, page, size)
 		if err != nil {
 			return nil, err
 		}
-		rows.add(got, wanted)
+		if kept += rows.add(got, wanted); kept > maxKeptBytes {
+			return nil, fmt.Errorf("list workload events: the texts of the rows exceed %d MiB", maxKeptBytes>>20)
+		}
+		if len(got) > 0 {
+			empty = 0
+		} else if empty++; empty > maxEmptyPages {
+			return nil, fmt.Errorf("list workload events: page %d of %d has none of %d rows", page, pages, total)
+		}
 		if len(got) > 0 && got[0].CreatedAt != nil && got[0].CreatedAt.Before(since) {
 			break
 		}
@@ -127,13 +189,13 @@ func (r *Resyncer) readPages(
 	return rows, nil
 }
 
-// readEvent adds the rows of one Event, of all instances and of any age.
-func (r *Resyncer) readEvent(ctx context.Context, uid types.UID, rows eventRows) error {
+// readEvent adds the rows of one Event, of all instances and of any age. RowID is that of the receipt.
+func (r *Resyncer) readEvent(ctx context.Context, uid types.UID, rowID int64, rows eventRows) error {
 	got, _, err := r.api.ListWorkloadEvents(ctx, threeport.EventFilter{RuntimeEventUID: string(uid)}, 1, 50)
 	if err != nil {
 		return err
 	}
-	rows.add(got, func(types.UID) bool { return true })
+	rows.add(got, func(types.UID) (int64, bool) { return rowID, true })
 	return nil
 }
 
@@ -142,9 +204,12 @@ type resourceRow struct {
 	threeport.WorkloadResourceInstance
 	// exists is true if the row has an object that was not deleted.
 	exists bool
-	// uid is that of the object in the row; empty if the row has none.
+	// uid is that of the object in the row; empty if the row has none, or one longer than maxRowUID.
 	uid types.UID
 }
+
+// maxRowUID is the length of the longest UID of a row. It is kept in the reports of missed deletions. Those of Kubernetes have 36 bytes.
+const maxRowUID = 256
 
 // rowVisitor receives the rows of an instance's listed resources.
 type rowVisitor interface {
@@ -156,7 +221,8 @@ type rowVisitor interface {
 	absent(attribution target.Attribution, row resourceRow)
 }
 
-// visitRows reads the rows of the listed resources one after the other, because each may have a large definition.
+// visitRows reads the rows of the listed resources one after the other, because each may have a large definition. It ends
+// with the first error.
 func visitRows(ctx context.Context, desired observe.DesiredState, v rowVisitor) error {
 	for _, op := range desired.Operations {
 		row, found, err := v.read(ctx, op.Attribution.Resource.ID)
@@ -202,7 +268,7 @@ func (r *Resyncer) readResource(ctx context.Context, id int64) (row resourceRow,
 			UID types.UID `json:"uid"`
 		} `json:"metadata"`
 	}
-	if json.Unmarshal(got.RuntimeDefinition, &definition) == nil {
+	if json.Unmarshal(got.RuntimeDefinition, &definition) == nil && len(definition.Metadata.UID) <= maxRowUID {
 		row.uid = definition.Metadata.UID
 	}
 	return row, true, nil
@@ -238,10 +304,13 @@ func (r resourceRow) deletion(attribution target.Attribution, ref target.Ref) ob
 	return observe.Operation{Attribution: attribution, Object: target.Identity{Ref: ref, UID: r.uid}, Deleted: true}
 }
 
-// statusDiffers reports whether the control plane has another status of an instance than the verdict.
-func (r *Resyncer) statusDiffers(ctx context.Context, instance target.Instance, verdict observe.Status) (bool, error) {
+// compareStatus reports whether the control plane has an instance, and whether it has another status of it than the verdict.
+func (r *Resyncer) compareStatus(ctx context.Context, instance target.Instance, verdict observe.Status) (exists, differs bool, err error) {
 	status, err := r.readStatus(ctx, instance)
-	return err == nil && (status == nil || *status != verdict.Status), err
+	if threeport.KindOf(err) == threeport.KindNotFound {
+		return false, false, nil
+	}
+	return err == nil, err == nil && (status == nil || *status != verdict.Status), err
 }
 
 func (r *Resyncer) readStatus(ctx context.Context, instance target.Instance) (*string, error) {

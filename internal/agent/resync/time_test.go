@@ -3,6 +3,9 @@ package resync
 import (
 	"context"
 	"errors"
+	"maps"
+	"slices"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -109,6 +112,140 @@ func TestResyncer_InitialSync_AfterTheInformersHaveEnded(t *testing.T) {
 	})
 }
 
+// An instance with thousands of rows leaves the sender to others after each turn, reads each row once, and finishes in one turn when
+// the agent stops.
+func TestResyncer_InitialSync_ManyRows_TakesTurns(t *testing.T) {
+	const rows, each = 300, 10 * time.Millisecond
+	for reason, stopped := range map[string]bool{"running": false, "stopping": true} {
+		synctest.Test(t, func(t *testing.T) {
+			b := newBench(0)
+			b.ended = stopped
+			b.cluster.edit(shop, func(state *observe.DesiredState) {
+				for i := range rows {
+					resource := target.Resource{Ref: target.Ref{Kind: "ConfigMap", Name: strconv.Itoa(i)}, ID: int64(i + 1)}
+					state.Absent = append(state.Absent, target.Attribution{Instance: shop, Listed: true, Resource: resource})
+				}
+			})
+			reads := map[int64]int{}
+			b.api.resource = func(id int64) (threeport.WorkloadResourceInstance, error) {
+				time.Sleep(each)
+				reads[id]++
+				return threeport.WorkloadResourceInstance{ID: &id, LastOperation: new(threeport.OperationDeleted)}, nil
+			}
+			turns, longest := 0, time.Duration(0)
+			for err := notify.ErrIncomplete; errors.Is(err, notify.ErrIncomplete); turns++ {
+				begin := time.Now()
+				err = b.InitialSync(t.Context(), shop, 1)
+				longest = max(longest, time.Since(begin))
+			}
+			want := int(rows*each/turnTime) + 1
+			if stopped {
+				want = 1
+			}
+			if turns > want || !stopped && (turns < want-1 || longest > turnTime+2*each) {
+				t.Errorf("%s: %d turns, the longest takes %s; want %d of %s", reason, turns, longest, want, turnTime)
+			}
+			if once := slices.Max(slices.Collect(maps.Values(reads))); len(reads) != rows || once != 1 || len(b.box.known) != rows {
+				t.Errorf("%s: %d rows are read, up to %d times, and %d are known; want %d, once", reason, len(reads), once, len(b.box.known), rows)
+			}
+			if len(b.incomplete)+len(b.lastState) > 0 {
+				t.Errorf("%s: a state is kept after the end", reason)
+			}
+		})
+	}
+}
+
+// A control plane that fails at 2 % of the reads delays a workload, and does not stop it: each attempt reads only the rest of the rows.
+func TestResyncer_InitialSync_SomeReadsFail_KeepsProgress(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const rows, failing = 500, 50 // every 50th read
+		b := newBench(0)
+		b.cluster.edit(shop, func(state *observe.DesiredState) {
+			for i := range rows {
+				resource := target.Resource{Ref: target.Ref{Kind: "ConfigMap", Name: strconv.Itoa(i)}, ID: int64(i + 1)}
+				state.Absent = append(state.Absent, target.Attribution{Instance: shop, Listed: true, Resource: resource})
+			}
+		})
+		tries, reads := 0, map[int64]int{}
+		b.api.resource = func(id int64) (threeport.WorkloadResourceInstance, error) {
+			if tries++; tries%failing == 0 {
+				return threeport.WorkloadResourceInstance{}, errDown
+			}
+			reads[id]++
+			return threeport.WorkloadResourceInstance{ID: &id, LastOperation: new(threeport.OperationDeleted)}, nil
+		}
+		const most = rows/failing/maxUnreadable + 1
+		attempts, err := 1, b.InitialSync(t.Context(), shop, 1)
+		for ; err != nil && attempts < 2*most; attempts++ {
+			if !errors.Is(err, errDown) {
+				t.Fatalf("got %v", err)
+			}
+			err = b.InitialSync(t.Context(), shop, attempts+1)
+		}
+		if err != nil || attempts > most || len(b.box.known) < rows-maxUnreadable {
+			t.Errorf("%d attempts with %d rows, and the error %v; want %d attempts and %d rows", attempts, len(b.box.known), err, most, rows)
+		}
+		if once := slices.Max(slices.Collect(maps.Values(reads))); once > 1 {
+			t.Errorf("a row is read %d times, want once", once)
+		}
+	})
+}
+
+// Rows that were read before a long outage are read again.
+func TestResyncer_InitialSync_OldProgress_IsDropped(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(0)
+		b.cluster.edit(shop, func(state *observe.DesiredState) {
+			for id := range int64(5) {
+				resource := target.Resource{Ref: target.Ref{Kind: "ConfigMap", Name: strconv.FormatInt(id, 10)}, ID: id + 1}
+				state.Absent = append(state.Absent, target.Attribution{Instance: shop, Listed: true, Resource: resource})
+			}
+		})
+		down, reads := true, 0
+		b.api.resource = func(id int64) (threeport.WorkloadResourceInstance, error) {
+			if reads++; down && id > 1 {
+				return threeport.WorkloadResourceInstance{}, errDown
+			}
+			return threeport.WorkloadResourceInstance{ID: &id, LastOperation: new(threeport.OperationDeleted)}, nil
+		}
+		for range 2 {
+			if err := b.InitialSync(t.Context(), shop, 1); !errors.Is(err, errDown) {
+				t.Fatalf("got %v", err)
+			}
+			time.Sleep(maxKept)
+		}
+		down, reads = false, 0
+		if err := b.InitialSync(t.Context(), shop, 3); err != nil || reads != 5 {
+			t.Errorf("got %v and %d reads after the outage, want 5", err, reads)
+		}
+	})
+}
+
+// The states of initial syncs that failed, or are incomplete, do not stay after their instances are gone.
+func TestResyncer_InitialSync_Undeclared_IsForgotten(t *testing.T) {
+	b := newBench(0)
+	b.api.instance = func(int64) (threeport.WorkloadInstance, error) { return threeport.WorkloadInstance{}, errDown }
+	for id := range int64(1000) {
+		instance := instanceOf(id + 1)
+		b.cluster.edit(instance, func(*observe.DesiredState) {})
+		if err := b.InitialSync(t.Context(), instance, 1); !errors.Is(err, errDown) {
+			t.Fatalf("got %v", err)
+		}
+		b.incomplete[instance] = &remoteState{}
+		if id >= 10 {
+			b.cluster.forget(instance)
+		}
+	}
+	if n := len(b.lastState) + len(b.incomplete); n > 4*minForgetAt {
+		t.Errorf("%d states are kept for 10 instances", n)
+	}
+	for id := range int64(10) {
+		if _, ok := b.lastState[instanceOf(id+1)]; !ok {
+			t.Errorf("the state of the instance %d, which is declared, is forgotten", id+1)
+		}
+	}
+}
+
 func TestResyncer_Run_SpreadsDiffsOverTheInterval(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const n = 10
@@ -157,6 +294,26 @@ func TestResyncer_Run_WithoutAnIntervalComparesNothing(t *testing.T) {
 		time.Sleep(24 * time.Hour)
 		if len(b.cluster.times()) > 0 || b.cluster.ended() > 0 {
 			t.Errorf("asked %d times, %d audits", len(b.cluster.times()), b.cluster.ended())
+		}
+	})
+}
+
+func TestResyncer_SetInterval_TakesEffectAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(0, shop)
+		b.start(t)
+		time.Sleep(time.Hour)
+		for _, interval := range []time.Duration{24 * time.Hour, time.Minute, time.Minute, 0} {
+			before := b.cluster.ended()
+			b.SetInterval(interval)
+			time.Sleep(time.Hour)
+			rounds, want := b.cluster.ended()-before, 0
+			if interval == time.Minute {
+				want = 60
+			}
+			if rounds < want*9/10-1 || rounds > want*11/10+1 || want == 0 && rounds > 0 {
+				t.Errorf("%d rounds in an hour at an interval of %s, want %d", rounds, interval, want)
+			}
 		}
 	})
 }

@@ -49,7 +49,7 @@ func (g *graph) upsert(o Object) bool {
 		}
 		if slices.Equal(old.Owners, o.Owners) && slices.Equal(old.Instances, o.Instances) {
 			// The object exists, even if it was marked as deleted or another object had taken its name.
-			old.LookedUp, old.deletedAt = o.LookedUp, time.Time{}
+			old.LookedUp, old.deletedAt, old.DropsEvents = o.LookedUp, time.Time{}, o.DropsEvents
 			g.nameOf(o.Ref).current = o.UID
 			return false
 		}

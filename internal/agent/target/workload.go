@@ -104,6 +104,8 @@ type Object struct {
 	Owners []Identity
 	// Instances are the workload instances that the object's labels name.
 	Instances []Instance
+	// DropsEvents is true if the object's annotation says that its Events, and those of its descendants, are not reported.
+	DropsEvents bool
 	// LookedUp is the time of the look-up, for an object of a kind without a watch; else zero.
 	LookedUp time.Time
 }

@@ -116,11 +116,11 @@ func (r *running) says(t *testing.T, want string) {
 // counts waits until the metric has a number of rules.
 func (r *running) counts(t *testing.T, want float64) {
 	t.Helper()
-	for deadline := time.After(30 * time.Second); testutil.ToFloat64(r.metrics.rules) != want; {
+	for deadline := time.After(30 * time.Second); testutil.ToFloat64(r.metrics.InUse) != want; {
 		select {
 		case <-r.changed:
 		case <-deadline:
-			t.Fatalf("threeport_agent_health_rules is %v, want %v", testutil.ToFloat64(r.metrics.rules), want)
+			t.Fatalf("threeport_agent_health_rules is %v, want %v", testutil.ToFloat64(r.metrics.InUse), want)
 		}
 	}
 }
@@ -179,12 +179,12 @@ func TestLive_InvalidRules_AreRejected(t *testing.T) {
 	m.project(t, map[string]string{"a.yaml": saying("'Two words'")})
 	r.logs(t, `a.yaml:6:42: rule Widget.example.org, check 1: \"Two words\" is not one CamelCase word`)
 	r.says(t, "One")
-	if got := testutil.ToFloat64(r.metrics.broken); got != 1 {
+	if got := testutil.ToFloat64(r.metrics.Rejected); got != 1 {
 		t.Errorf("threeport_agent_health_rules_failing is %v, want 1", got)
 	}
 	m.project(t, map[string]string{"a.yaml": saying("One")})
 	r.logs(t, "valid again and unchanged")
-	if got := testutil.ToFloat64(r.metrics.broken); got != 0 {
+	if got := testutil.ToFloat64(r.metrics.Rejected); got != 0 {
 		t.Errorf("threeport_agent_health_rules_failing is %v for rules that were in use, want 0", got)
 	}
 	m.project(t, map[string]string{"a.yaml": "rules: ["})
@@ -192,12 +192,12 @@ func TestLive_InvalidRules_AreRejected(t *testing.T) {
 	m.project(t, map[string]string{"a.yaml": ""})
 	r.logs(t, "there are no rules in it")
 	m.project(t, nil)
-	r.logs(t, "no files of rules")
+	r.logs(t, "no files in")
 	r.says(t, "One")
 	m.project(t, map[string]string{"a.yaml": saying("Four"), "b.yaml": strings.ReplaceAll(saying("Five"), "Widget", "Gadget")})
 	r.says(t, "Four")
 	r.counts(t, 2) // the second file's link may come after the first one leads to the new version
-	if got := testutil.ToFloat64(r.metrics.broken); got != 0 {
+	if got := testutil.ToFloat64(r.metrics.Rejected); got != 0 {
 		t.Errorf("threeport_agent_health_rules_failing is %v, want 0", got)
 	}
 }
