@@ -71,6 +71,7 @@ func TestExitCodes(t *testing.T) {
 		{"no similar command", "", []string{"frobnicate"}, 2, `unknown command "frobnicate": see kubectl threeport --help`},
 		{"no such flag", "", []string{"status", "--fast"}, 2, "unknown flag: --fast"},
 		{"no cluster", "", []string{"status", "--server", "https://127.0.0.1:1"}, 3, "connection refused"},
+		{"no cluster", "", []string{"doctor", "--server", "https://127.0.0.1:1"}, 3, "connection refused"},
 		{"no kubeconfig", "", []string{"tree", "web", "--kubeconfig", "/nowhere"}, 3, "/nowhere"},
 		{"completion", "", []string{"completion", "bash"}, 0, "__start_kubectl-threeport"},
 	} {
@@ -89,7 +90,7 @@ func TestExitCodes(t *testing.T) {
 }
 
 func TestStatus_KubeconfigOfEnvironmentMissing_IsNamed(t *testing.T) {
-	for _, args := range [][]string{{"status"}, {"tree", "web"}, {"rbac"}} {
+	for _, args := range [][]string{{"status"}, {"tree", "web"}, {"rbac"}, {"doctor"}} {
 		cmd := plugin(t.Context(), t, args...)
 		cmd.Env = append(cmd.Env, "KUBECONFIG=/nowhere/config")
 		out, err := cmd.CombinedOutput()

@@ -99,7 +99,8 @@ func (p *plugin) command() *cobra.Command {
 		return usage("%w: see %s --help", err, cmd.CommandPath())
 	})
 	addColorFlag(root, &p.color)
-	root.AddCommand(p.statusCommand(), p.treeCommand(), p.assessCommand(), p.trackCommand(), p.rbacCommand(), p.versionCommand())
+	root.AddCommand(p.statusCommand(), p.treeCommand(), p.assessCommand(), p.trackCommand(), p.rbacCommand(), p.doctorCommand(),
+		p.versionCommand())
 	root.InitDefaultCompletionCmd()
 	return root
 }

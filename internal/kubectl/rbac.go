@@ -7,12 +7,10 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-	authorizationv1 "k8s.io/api/authorization/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/validation"
-	authorizationclient "k8s.io/client-go/kubernetes/typed/authorization/v1"
 
 	"github.com/threeport/threeport-agent/api/v1alpha1"
 	"github.com/threeport/threeport-agent/internal/kubectl/manifest"
@@ -28,6 +26,12 @@ type rbacOptions struct {
 	roleName   string
 	agent      serviceAccount
 }
+
+// The ServiceAccount in config/default. An overlay may have another one.
+const (
+	agentNamespace = "threeport-agent-system"
+	agentAccount   = "threeport-agent"
+)
 
 // serviceAccount is the ServiceAccount of the agent.
 type serviceAccount struct{ namespace, name string }
@@ -66,8 +70,8 @@ func (p *plugin) rbacCommand() *cobra.Command {
 	cmd.Flags().BoolVar(&o.namespaced, "namespaced", false, "print Roles and RoleBindings for namespaced kinds")
 	cmd.Flags().StringVar(&o.roleName, "role-name", "",
 		"name of the printed roles; the default is "+allRoleName+" for all workloads, and "+oneRoleName+"NAME for one")
-	cmd.Flags().StringVar(&o.agent.namespace, "agent-namespace", "threeport-agent-system", "namespace of the agent")
-	cmd.Flags().StringVar(&o.agent.name, "agent-service-account", "threeport-agent", "ServiceAccount of the agent")
+	cmd.Flags().StringVar(&o.agent.namespace, "agent-namespace", agentNamespace, "namespace of the agent")
+	cmd.Flags().StringVar(&o.agent.name, "agent-service-account", agentAccount, "ServiceAccount of the agent")
 	cmd.ValidArgsFunction = o.cluster.completeWorkload
 	return cmd
 }
@@ -104,7 +108,11 @@ func (o *rbacOptions) run(ctx context.Context, names []string) error {
 		return err
 	}
 	needs := c.sorted()
-	if err := o.review(ctx, needs); err != nil {
+	reviewer, err := newReviewer(o.cluster, o.agent)
+	if err != nil {
+		return err
+	}
+	if err := reviewer.review(ctx, needs); err != nil {
 		return err
 	}
 	if err := o.write(needs, slices.Concat(o.missingAccount(ctx), c.notes)); err != nil {
@@ -194,53 +202,6 @@ func (o *rbacOptions) readFile(ctx context.Context, file string) ([]v1alpha1.Thr
 		return nil, usage("there are no ThreeportWorkloads in %s", source)
 	}
 	return out, nil
-}
-
-// review asks the API server which of the needed permissions the agent lacks. A permission in the whole cluster covers every
-// namespace.
-func (o *rbacOptions) review(ctx context.Context, needs []*need) error {
-	config, err := o.cluster.flags.ToRESTConfig()
-	if err != nil {
-		return clusterFailure("read the kubeconfig", err)
-	}
-	client, err := authorizationclient.NewForConfig(config)
-	if err != nil {
-		return clusterFailure("make a client", err)
-	}
-	decided := map[authorizationv1.ResourceAttributes]bool{}
-	allowed := func(attributes authorizationv1.ResourceAttributes) (bool, error) {
-		if known, ok := decided[attributes]; ok {
-			return known, nil
-		}
-		review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
-			User:               "system:serviceaccount:" + o.agent.namespace + ":" + o.agent.name,
-			Groups:             []string{"system:serviceaccounts", "system:serviceaccounts:" + o.agent.namespace, "system:authenticated"},
-			ResourceAttributes: &attributes,
-		}}
-		got, err := client.SubjectAccessReviews().Create(ctx, review, metav1.CreateOptions{})
-		if err != nil {
-			return false, clusterFailure("review the permissions of the agent", err)
-		}
-		decided[attributes] = got.Status.Allowed
-		return got.Status.Allowed, nil
-	}
-	for _, n := range needs {
-		for _, verb := range n.verbs() {
-			attributes := authorizationv1.ResourceAttributes{Verb: verb, Group: n.Group, Resource: n.Resource}
-			ok, err := allowed(attributes)
-			if err == nil && !ok && n.namespace != "" {
-				attributes.Namespace = n.namespace
-				ok, err = allowed(attributes)
-			}
-			if err != nil {
-				return err
-			}
-			if !ok {
-				n.missing = append(n.missing, verb)
-			}
-		}
-	}
-	return nil
 }
 
 // missingAccount returns a note if the ServiceAccount of the agent does not exist.
