@@ -1,5 +1,5 @@
-# `make` or `make help` lists the targets. GO, KUBECTL, DOCKER, TARGET, IMG, CONFIG, VERSION and BASE may be set. ARGS are flags
-# for the program that a target runs, as in `make cluster ARGS='--nodes 5'`. NODE=real gives `make cluster` and `make demo`
+# `make` or `make help` lists the targets. GO, KUBECTL, DOCKER, TARGET, IMG, ARCH, REGISTRY, CONFIG, VERSION and BASE may be set. ARGS are
+# flags for the program that a target runs, as in `make cluster ARGS='--nodes 5'`. NODE=real gives `make cluster` and `make demo`
 # a node that runs containers (Linux, root; `make node-packages`).
 
 GO      ?= go
@@ -7,6 +7,8 @@ KUBECTL ?= kubectl
 DOCKER  ?= docker
 TARGET  ?= agent
 IMG     ?= threeport-$(TARGET):latest
+ARCH    ?= $(shell $(GO) env GOARCH)
+REGISTRY ?=
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 ARGS    ?=
 NODE    ?= fake
@@ -20,7 +22,12 @@ CONTROLLER_GEN = $(TOOL) controller-gen
 VALE           = $(TOOL) vale
 SBOM           = CGO_ENABLED=0 GOPROXY=off $(TOOL) cyclonedx-gomod app -json -licenses -noserial
 GOVULNCHECK    = $(TOOL) govulncheck
+ACTIONLINT     = $(GO) tool -modfile=$(CURDIR)/hack/actionlint/go.mod actionlint
 BENCHSTAT      = $(GO) tool -modfile=$(CURDIR)/hack/benchstat/go.mod benchstat
+HELM           = $(GO) tool -modfile=$(CURDIR)/hack/helm4/go.mod helm
+KUSTOMIZE      = $(GO) tool -modfile=$(CURDIR)/hack/kustomize/go.mod kustomize
+# Built as internal/e2e/alerts does it, so that both share the build cache. `go tool` knows no build tags.
+PROMTOOL       = CGO_ENABLED=0 $(GO) run -modfile=$(CURDIR)/hack/prometheus/go.mod -buildvcs=false -tags=remove_all_sd github.com/prometheus/prometheus/cmd/promtool
 
 # Packages do not contain the folder of the checkout. A clean checkout in another folder uses the same build and lint caches.
 export GOFLAGS += -trimpath
@@ -48,6 +55,30 @@ DEEPCOPY_FILE = zz_generated.deepcopy.go
 DESCRIPTIONS      = internal/server/zz_generated.descriptions.json
 MAKE_DESCRIPTIONS = $(GO) -C hack run ./cmd/describe ../internal/threeport/reportset.go ../internal/threeport/podfacts.go ../internal/threeport/board.go \
 	../internal/server/auth/token_api.go ../internal/server/auth/audit_log.go
+
+# The document of the charts' values.
+CHARTS            = config/charts/threeport-agent config/charts/threeport-controlplane
+CHART_VALUES      = docs/helm-values.md
+MAKE_CHART_VALUES = $(GO) -C hack run ./cmd/chartvalues $(CHARTS:%=../%)
+
+# BUNDLE is the folder of `make bundle`, and its file without .tar.gz.
+BUNDLE = bin/threeport-$(VERSION)-linux-$(ARCH)
+
+# installer writes the objects of a program, with the image of the release if REGISTRY is set.
+image     = $(if $(REGISTRY),$(REGISTRY)/threeport-$(1):$(VERSION),threeport-$(1):latest)
+installer = objects=$$($(KUSTOMIZE) build $(2)) && \
+	printf '%s\n' "$$objects" | sed 's|image: threeport-$(1):latest|image: $(call image,$(1))|' >$(3)/install-$(1).yaml
+METRICS      = docs/metrics.md
+MAKE_METRICS = $(GO) -C hack run ./cmd/metrics ..
+
+# A PrometheusRule is a file of rules as its spec, so that both are the same. make_rule prints it for a file and a namespace.
+make_rule = { printf '%s\n' '\# Generated from config/monitoring/$(1).rules.yaml: run make generate after a change.' \
+	'apiVersion: monitoring.coreos.com/v1' 'kind: PrometheusRule' 'metadata:' '  name: threeport-$(1)' '  namespace: $(2)' 'spec:' && \
+	sed 's/^./  &/' config/monitoring/$(1).rules.yaml; }
+MAKE_AGENT_RULE        = $(call make_rule,agent,threeport-agent-system)
+MAKE_CONTROLPLANE_RULE = $(call make_rule,controlplane,threeport-control-plane)
+AGENT_RULE             = config/components/prometheus-rules/zz_generated.prometheus_rule.yaml
+CONTROLPLANE_RULE      = config/components/controlplane-prometheus-rules/zz_generated.prometheus_rule.yaml
 
 # Tests of the modules internal/e2e and hack run the programs as processes, so they never come from the test cache.
 E2E_TEST  = $(GO) -C internal/e2e test $(RACE) -count 1
@@ -146,7 +177,35 @@ docker-build: ## Build the agent's container image as IMG; TARGET=controlplane f
 .PHONY: image
 image: ## Build the same as bin/agent-image.tar, without Docker; `docker load` takes it; TARGET=controlplane
 	@$(call hack,image)
-	@VERSION='$(VERSION)' exec bin/image --target $(TARGET) --ref $(IMG) $(ARGS)
+	@VERSION='$(VERSION)' exec bin/image --target $(TARGET) --ref $(IMG) --arch $(ARCH) $(ARGS)
+
+.PHONY: charts
+charts: ## Package the Helm charts into bin/; REGISTRY=ghcr.io/threeport is that of the images, VERSION their tag
+	@mkdir -p bin
+	@hack/charts/package.sh '$(VERSION)' '$(REGISTRY)' bin $(HELM)
+
+.PHONY: build-installer
+build-installer: ## Write bin/install-agent.yaml and bin/install-controlplane.yaml from config/; REGISTRY as for charts
+	@mkdir -p bin
+	$(call installer,agent,config/default,bin)
+	$(call installer,controlplane,config/controlplane,bin)
+
+.PHONY: bundle
+bundle: ## Pack images, charts and manifests for clusters without internet into bin/; needs REGISTRY, ARCH=arm64
+	@[ -n '$(REGISTRY)' ] || { echo 'bundle: set REGISTRY to the registry of the clusters, such as registry.example.org/threeport' >&2; exit 1; }
+	@rm -rf $(BUNDLE)
+	@mkdir -p $(BUNDLE)/charts $(BUNDLE)/images $(BUNDLE)/manifests
+	@$(call hack,image)
+	@for target in agent controlplane; do VERSION='$(VERSION)' bin/image --target $$target --arch $(ARCH) \
+		--ref $(call image,$$target) --output $(BUNDLE)/images/$$target.tar || exit 1; done
+	@hack/charts/package.sh '$(VERSION)' '$(REGISTRY)' $(BUNDLE)/charts $(HELM)
+	@GOOS=linux GOARCH=$(ARCH) $(MAKE) --no-print-directory build WHAT=./cmd/kubectl-threeport BIN=$(BUNDLE)
+	@$(call installer,agent,config/default,$(BUNDLE)/manifests)
+	@$(call installer,controlplane,config/controlplane,$(BUNDLE)/manifests)
+	@cp -r LICENSE docs $(BUNDLE)
+	@(cd $(BUNDLE) && find . -type f ! -name SHA256SUMS -exec sha256sum {} + >SHA256SUMS)
+	@tar -C bin -czf $(BUNDLE).tar.gz $(notdir $(BUNDLE)) && rm -rf $(BUNDLE)
+	@echo '$(BUNDLE).tar.gz has the images, charts and manifests: see docs/operating.md'
 
 .PHONY: clean
 clean: ## Remove what was built here; the control plane's binaries in the user's cache stay
@@ -168,9 +227,22 @@ unit: cluster-binaries ## Run the tests of each package, with a real API server 
 test-e2e: cluster-binaries ## Run the agent as a process on whole control planes, and attack the API: 5 min
 	$(E2E_TEST) -short -timeout 60m -p 2 -parallel 4 . ./attacks ./kstatus ./openapi ./operators ./oracle ./scenario/... ./upstream
 
+.PHONY: test-alerts
+test-alerts: ## Test the alerts and recording rules with promtool: 10 s; minutes the first time
+	$(PROMTOOL) check rules config/monitoring/*.rules.yaml
+	$(PROMTOOL) test rules config/monitoring/*.test.yaml
+
+.PHONY: test-monitoring
+test-monitoring: cluster-binaries ## Run Prometheus and Alertmanager on the agent and the API, and break each alert's test: 4 min
+	$(E2E_TEST) -timeout 60m ./alerts
+
 .PHONY: test-attacks
 test-attacks: ## Run all attacks on the API on both databases: 6 min
 	$(E2E_TEST) -timeout 60m ./attacks
+
+.PHONY: test-bundle
+test-bundle: cluster-binaries ## Pack the bundle of the other architecture, and run its programs under QEMU: `make emulator-packages`
+	$(E2E_TEST) -timeout 30m ./bundle
 
 .PHONY: test-tools
 test-tools: cluster-binaries ## Run the tests of the tools in hack/ and of test support: 2 min
@@ -222,6 +294,10 @@ test-browser: ## Run the tests of the page in a browser: 5 min; `make browser-pa
 browser-packages: ## Install what they need: chromium from Debian's packages, axe-core from npm's
 	hack/browser-packages.sh
 
+.PHONY: emulator-packages
+emulator-packages: ## Install QEMU for test-bundle, from Debian's packages
+	hack/emulator-packages.sh
+
 .PHONY: postgres-packages
 postgres-packages: ## Install PostgreSQL for the tests on it, from Debian's packages
 	hack/postgres-packages.sh
@@ -236,8 +312,9 @@ cluster-binaries: ## Build etcd, Kubernetes and kwok into the user's cache: minu
 	@bin/cluster --build-only --node $(NODE)
 
 .PHONY: lint
-lint: lint-prose ## Run the linters, check the format and the prose
+lint: lint-prose ## Run the linters, check the format, the workflows and the prose
 	hack/check-requirements.sh
+	$(ACTIONLINT)
 	for module in $(MODULES); do (cd "$$module" && $(GOLANGCI_LINT) run --allow-serial-runners ./...) || exit 1; done
 
 .PHONY: lint-prose
@@ -269,25 +346,46 @@ vulncheck: ## Look for known vulnerabilities; skipped without network, unless VU
 ##@ Generate
 
 .PHONY: generate
-generate: ## Generate the deep copies of the CRD's types, and the descriptions of the control-plane API's
+generate: ## Generate the deep copies of the CRD's types, the descriptions of the API's, docs/metrics.md and the PrometheusRules
 	$(CONTROLLER_GEN) $(DEEPCOPY)
 	$(MAKE_DESCRIPTIONS) >$(DESCRIPTIONS)
+	$(MAKE_METRICS) >$(METRICS)
+	@$(MAKE_AGENT_RULE) >$(AGENT_RULE)
+	@$(MAKE_CONTROLPLANE_RULE) >$(CONTROLPLANE_RULE)
 
 .PHONY: manifests
 manifests: ## Generate the CRD
 	$(CONTROLLER_GEN) $(MANIFESTS) output:crd:artifacts:config=config/crd/bases
+
+.PHONY: charts-generate
+charts-generate: ## Generate the objects of the Helm charts from config/, and the document of their values
+	hack/charts/generate.sh config/charts $(KUSTOMIZE)
+	$(MAKE_CHART_VALUES) >$(CHART_VALUES)
 
 .PHONY: verify-generated
 verify-generated: ## Check that generated files are current
 	@dir=$$(mktemp -d) && trap 'rm -rf "$$dir"' EXIT && \
 	$(CONTROLLER_GEN) $(DEEPCOPY) output:object:dir="$$dir/api" && \
 	$(MAKE_DESCRIPTIONS) >"$$dir/descriptions.json" && \
+	$(MAKE_METRICS) >"$$dir/metrics.md" && \
+	$(MAKE_AGENT_RULE) >"$$dir/agent.yaml" && \
+	$(MAKE_CONTROLPLANE_RULE) >"$$dir/controlplane.yaml" && \
 	$(CONTROLLER_GEN) $(MANIFESTS) output:crd:artifacts:config="$$dir/crd" && \
+	hack/charts/generate.sh "$$dir/charts" $(KUSTOMIZE) && \
+	$(MAKE_CHART_VALUES) >"$$dir/values.md" && \
 	if diff -u api/v1alpha1/$(DEEPCOPY_FILE) "$$dir/api/$(DEEPCOPY_FILE)" && \
 		diff -u $(DESCRIPTIONS) "$$dir/descriptions.json" && \
-		diff -ru config/crd/bases "$$dir/crd"; \
+		diff -u $(METRICS) "$$dir/metrics.md" && \
+		diff -u $(AGENT_RULE) "$$dir/agent.yaml" && \
+		diff -u $(CONTROLPLANE_RULE) "$$dir/controlplane.yaml" && \
+		diff -ru config/crd/bases "$$dir/crd" && \
+		(for chart in $(CHARTS:config/%=%); do \
+			diff -ru config/$$chart/files "$$dir/$$chart/files" && \
+			diff -u config/$$chart/templates/_deployment.tpl "$$dir/$$chart/templates/_deployment.tpl" || exit 1; \
+		done) && \
+		diff -u $(CHART_VALUES) "$$dir/values.md"; \
 	then echo 'Generated files are current.'; \
-	else echo 'Generated files are not current: run `make generate manifests` and commit the result.' >&2; exit 1; fi
+	else echo 'Generated files are not current: run `make generate manifests charts-generate` and commit the result.' >&2; exit 1; fi
 
 ##@ Install
 

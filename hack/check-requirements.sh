@@ -14,3 +14,11 @@ if [ -n "$unused" ]; then
   echo "go.mod requires what no program imports:$unused. Move the tests that need it to internal/e2e, or the tool to hack." >&2
   exit 1
 fi
+
+# The workflows use the version of Go that builds the image.
+image=$(sed -n 's/^FROM.*golang:\([0-9.]*\).*/\1/p' Dockerfile | sort -u)
+for workflow in .github/workflows/*.yml; do
+  for version in $(sed -n 's/.*go-version: "\(.*\)".*/\1/p' "$workflow"); do
+    [ "$version" = "$image" ] || { echo "$workflow uses Go $version, and the Dockerfile $image: use the same." >&2; exit 1; }
+  done
+done

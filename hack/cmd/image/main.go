@@ -30,6 +30,7 @@ func main() {
 func run(ctx context.Context, args []string, out io.Writer) error {
 	flags := flag.NewFlagSet("image", flag.ContinueOnError)
 	target := flags.String("target", "agent", "which `target` of the Dockerfile to build: agent or controlplane")
+	arch := flags.String("arch", runtime.GOARCH, "`architecture` to build for, such as arm64")
 	output := flags.String("output", "", "`file` to write the image to (default bin/TARGET-image.tar)")
 	ref := flags.String("ref", "", "`name` of the image, as NAME[:TAG] (default threeport-TARGET:latest)")
 	if err := flags.Parse(args); err != nil {
@@ -40,9 +41,9 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	}
 	archive := cmp.Or(*output, "bin/"+*target+"-image.tar")
 	name := cmp.Or(*ref, "threeport-"+*target+":latest")
-	if err := image.Target(ctx, ".", *target, archive, name); err != nil {
+	if err := image.Target(ctx, ".", *target, *arch, archive, name); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintf(out, "%s is the image %s for linux/%s: docker load --input %s\n", archive, name, runtime.GOARCH, archive)
+	_, err := fmt.Fprintf(out, "%s is the image %s for linux/%s: docker load --input %s\n", archive, name, *arch, archive)
 	return err
 }
