@@ -87,6 +87,32 @@ func TestDelivery_RejectedReport_ShownInStatus(t *testing.T) {
 	w.ExpectCondition(d, v1alpha1.ConditionDelivered, metav1.ConditionTrue, "")
 }
 
+func TestDelivery_ReportAgain_SendsAcceptedReports(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	d, other := w.Deploy("again", world.ConfigMap("conf")), w.Deploy("other", world.ConfigMap("other"))
+	w.AwaitAgreement(world.Expected(d, other)...)
+	writes := func(path string) int {
+		return w.proxy.Count(func(r proxy.Request) bool { return r.WritesTo(path) })
+	}
+	row, beside := writes(world.RowPath(d, 0)), writes(world.RowPath(other, 0))
+	for i, value := range []string{"once", "twice"} {
+		begin := time.Now()
+		w.patch(world.CustomResource(d), fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, v1alpha1.AnnotationReportAgain, value))
+		w.Eventually("the agent to send the accepted report again", func() error {
+			if n := writes(world.RowPath(d, 0)) - row; n != i+1 {
+				return fmt.Errorf("the agent sent it %d times, want %d", n, i+1)
+			}
+			return nil
+		})
+		t.Logf("it was sent %s after the annotation", time.Since(begin).Round(time.Millisecond))
+	}
+	w.AwaitAgreement(world.Expected(d, other)...)
+	if n := writes(world.RowPath(other, 0)) - beside; n != 0 {
+		t.Errorf("the row of another workload was written %d times", n)
+	}
+}
+
 func TestDelivery_RejectedReportObjectChanges_SendsAgain(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

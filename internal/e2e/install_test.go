@@ -57,6 +57,8 @@ type installTarget struct {
 	client  *kubernetes.Clientset
 	config  *rest.Config
 	kubectl []string // the command, with its flags
+	// kubeconfig is a file.
+	kubeconfig string
 	// user and groups are those whose permissions are reviewed: at first the agent's.
 	user   string
 	groups []string
@@ -81,12 +83,13 @@ func newInstallTarget(t *testing.T) installTarget {
 		t.Fatalf("find kubectl: %v", err)
 	}
 	return installTarget{
-		T:       t,
-		client:  kubernetes.NewForConfigOrDie(c.Config()),
-		config:  c.Config(),
-		kubectl: []string{binaries[cluster.Kubectl], "--kubeconfig", c.Kubeconfig(), "--cache-dir", t.TempDir()},
-		user:    installUser,
-		groups:  []string{"system:serviceaccounts", "system:serviceaccounts:" + installNamespace, "system:authenticated"},
+		T:          t,
+		client:     kubernetes.NewForConfigOrDie(c.Config()),
+		config:     c.Config(),
+		kubectl:    []string{binaries[cluster.Kubectl], "--kubeconfig", c.Kubeconfig(), "--cache-dir", t.TempDir()},
+		kubeconfig: c.Kubeconfig(),
+		user:       installUser,
+		groups:     []string{"system:serviceaccounts", "system:serviceaccounts:" + installNamespace, "system:authenticated"},
 	}
 }
 

@@ -259,4 +259,6 @@ func (w *Workload) addEvents(now time.Time, deployment, fresh, old threeport.Obj
 	addEvent(object("batch", "CronJob", "checkout-cleanup"), "Normal", "SawCompletedJob", "Saw completed job: checkout-cleanup-29381, condition: Complete", ago(58))
 	gap := addEvent(workload, "Warning", "EventsDropped", "212 Events were dropped", ago(14))
 	gap.Gap = &threeport.Gap{Normal: 180, Warning: 32, First: ago(18), Last: ago(14)}
+	filtered := addEvent(workload, "Normal", "EventsFiltered", `17 Events were left out by the filter "image-pulls" of the agent`, ago(3))
+	filtered.Gap = &threeport.Gap{Normal: 17, First: ago(59), Last: ago(3)}
 }

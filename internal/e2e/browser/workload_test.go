@@ -27,6 +27,7 @@ func TestWorkloadPage_ShowsReports(t *testing.T) {
 		"similar objects in a group":      "[...document.querySelectorAll('.node.group')].some((n) => n.innerText.includes('12 Healthy Pods (grouped)'))",
 		"the health over time":            "[...document.querySelectorAll('.band g')].map((g) => g.dataset.status).join() === 'Healthy,Reconciling,Unhealthy,Down'",
 		"the range of dropped Events":     "document.querySelector('.gap title').textContent === '212 Events were dropped here'",
+		"no range of filtered Events":     "document.querySelectorAll('.gap').length === 1",
 		"Events in the timeline":          "document.querySelectorAll('.point.warning').length > 6",
 		"Events in the list":              "document.querySelector('.event.warning .message').innerText.startsWith('Back-off restarting')",
 		"the worst object's definition":   "document.querySelector('#object-title').innerText.includes('Deployment checkout') && document.querySelectorAll('.line').length > 10",

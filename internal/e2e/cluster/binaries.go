@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -26,6 +27,7 @@ type pin struct {
 	name     string               // the folder
 	module   string               // the module whose version counts
 	packages map[Component]string // the main package of each binary
+	tags     string               // build tags
 }
 
 func pins() []pin {
@@ -101,17 +103,20 @@ type Program struct {
 	Source string
 	// Module is the module whose version counts, and Package is the main package: "." for the pin's own.
 	Module, Package string
+	// Name is the name of the binary; that of the pin's folder if empty. Tags are build tags, separated by commas.
+	Name, Tags string
 }
 
 // Build returns the path of a program in the user's cache folder, and builds it if necessary, as FindBinaries does.
 func (p Program) Build(ctx context.Context, log io.Writer) (string, error) {
-	name := filepath.Base(p.Source)
-	one := pin{name: name, module: p.Module, packages: map[Component]string{Component(name): p.Package}}
+	folder := filepath.Base(p.Source)
+	name := Component(cmp.Or(p.Name, folder))
+	one := pin{name: folder, module: p.Module, packages: map[Component]string{name: p.Package}, tags: p.Tags}
 	b, err := newBuilder(ctx, one, p.Source, log)
 	if err != nil {
 		return "", err
 	}
-	return b.binary(ctx, Component(name))
+	return b.binary(ctx, name)
 }
 
 // assets returns the binaries in a folder if it has every component, else none, to avoid an accidental mix of versions.

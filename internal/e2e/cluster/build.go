@@ -34,7 +34,7 @@ func newBuilder(ctx context.Context, p pin, source string, log io.Writer) (build
 	if err != nil {
 		return builder{}, err
 	}
-	key, err := cacheKey(source, strings.TrimSpace(string(goVersion)))
+	key, err := cacheKey(source, strings.TrimSpace(string(goVersion))+p.tags)
 	if err != nil {
 		return builder{}, err
 	}
@@ -92,7 +92,7 @@ func (b builder) build(ctx context.Context, c Component, version, path string) e
 	defer func() { _ = os.RemoveAll(work) }()
 	unfinished := filepath.Join(work, string(c))
 	args := append([]string{"build"}, buildFlags()...)
-	args = append(args, "-ldflags", linkerFlags(b.pin.module, version), "-o", unfinished, b.pin.packages[c])
+	args = append(args, "-tags", b.pin.tags, "-ldflags", linkerFlags(b.pin.module, version), "-o", unfinished, b.pin.packages[c])
 	cmd := exec.CommandContext(ctx, "go", args...) //nolint:gosec // built from constants and the pin
 	cmd.Dir = b.source
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off", "GOFLAGS=", "GOOS=", "GOARCH=")

@@ -1,6 +1,8 @@
 package faults
 
 import (
+	"crypto/tls"
+	"crypto/x509"
 	"fmt"
 	"net/http"
 	"os"
@@ -17,12 +19,13 @@ import (
 // The authorities and both certificates are replaced one after the other, while the agent and the control plane run.
 func TestCredentials_Rotated(t *testing.T) {
 	t.Parallel()
-	w := newWorldWithoutAgent(t)
-	// A second control plane on the same database, with mutual TLS.
+	w := newWorldWithoutControlPlane(t, shared.clusters.Take(t), reportSets)
 	address, serving, client := w.FreeAddress(), t.TempDir(), t.TempDir()
 	authority := w.newAuthority(serving)
 	w.issueClient(authority, client)
 	secure := w.startSecure(address, serving)
+	w.setUp("https://" + address)
+	w.connect(client)
 	w.start("--threeport-api-server="+address, "--auth-enabled=true", "--cert-dir="+client, "--ca-file="+filepath.Join(client, "ca.crt"))
 	objects := w.deployWeb()
 	load := w.startLoad(seed(t), 10, objects)
@@ -33,6 +36,7 @@ func TestCredentials_Rotated(t *testing.T) {
 		secure = w.startSecure(address, serving)
 		w.Pause(3 * time.Second) // with an agent that does not know the new authority, nor has a certificate of it
 		w.issueClient(authority, client)
+		w.connect(client)
 	}
 	w.Eventually("reports over TLS", func() error { return w.expectEvents(60) })
 	load.stop()
@@ -58,6 +62,20 @@ func (w *faultWorld) issueClient(authority *certs.Authority, dir string) {
 	w.Must(err)
 	w.Must(pair.Write(dir, "tls"))
 	w.Must(os.WriteFile(filepath.Join(dir, "ca.crt"), authority.CertPEM(), 0o600))
+}
+
+// connect makes the test's own requests use the certificate and the authority in a folder.
+func (w *faultWorld) connect(dir string) {
+	w.Helper()
+	pair, err := tls.LoadX509KeyPair(filepath.Join(dir, "tls.crt"), filepath.Join(dir, "tls.key"))
+	w.Must(err)
+	authority, err := os.ReadFile(filepath.Join(dir, "ca.crt"))
+	w.Must(err)
+	roots := x509.NewCertPool()
+	roots.AppendCertsFromPEM(authority)
+	transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots, Certificates: []tls.Certificate{pair}}}
+	w.Cleanup(transport.CloseIdleConnections)
+	w.Upstream.API.HTTP = &http.Client{Transport: transport}
 }
 
 func (w *faultWorld) startSecure(address, serving string) *process.Process {

@@ -5,6 +5,7 @@ package image
 import (
 	"archive/tar"
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -25,12 +26,13 @@ import (
 
 // Spec is what an image consists of.
 type Spec struct {
+	Arch       string            // as GOARCH, such as "arm64"; empty for this machine's
 	Files      map[string]string // absolute path in the image → file on this machine
 	User       string            // as in a Dockerfile, such as "65532:65532"; empty for root
 	Entrypoint []string
 }
 
-// Archive writes an image for Linux and this machine's architecture to a file, which `docker load` and
+// Archive writes an image for Linux to a file, which `docker load` and
 // `ctr images import` take, under the name ref, such as "localhost/pause:1". The file appears under its name when
 // it is complete; its folder is created if need be.
 //
@@ -71,7 +73,7 @@ func build(spec Spec) (v1.Image, error) {
 		return nil, fmt.Errorf("configure: %w", err)
 	}
 	config = config.DeepCopy()
-	config.OS, config.Architecture = "linux", runtime.GOARCH
+	config.OS, config.Architecture = "linux", cmp.Or(spec.Arch, runtime.GOARCH)
 	config.Config = v1.Config{User: spec.User, Entrypoint: spec.Entrypoint}
 	return mutate.ConfigFile(img, config)
 }

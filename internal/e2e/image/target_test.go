@@ -65,7 +65,7 @@ func TestTarget_Image(t *testing.T) {
 func testTarget(t *testing.T, root, target string) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "image.tar")
-	if err := Target(t.Context(), root, target, path, "localhost/target:test"); err != nil {
+	if err := Target(t.Context(), root, target, runtime.GOARCH, path, "localhost/target:test"); err != nil {
 		t.Fatal(err)
 	}
 	img, config := read(t, path, "localhost/target:test")
@@ -119,7 +119,7 @@ func tree(t *testing.T, recipe string) (root string) {
 func TestTarget_BuildFails_ReturnsOutputOfMake(t *testing.T) {
 	dir := tree(t, "@echo no way >&2; exit 3")
 	path := filepath.Join(dir, "agent.tar")
-	err := Target(t.Context(), dir, "agent", path, "localhost/agent:test")
+	err := Target(t.Context(), dir, "agent", runtime.GOARCH, path, "localhost/agent:test")
 	if err == nil || !strings.Contains(err.Error(), "no way") || !strings.Contains(err.Error(), dir) {
 		t.Errorf("got %v, want what make said, and where", err)
 	}
@@ -137,7 +137,9 @@ func TestTarget_Cancelled(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
-	go func() { ended <- Target(ctx, dir, "agent", filepath.Join(dir, "agent.tar"), "localhost/agent:test") }()
+	go func() {
+		ended <- Target(ctx, dir, "agent", runtime.GOARCH, filepath.Join(dir, "agent.tar"), "localhost/agent:test")
+	}()
 	// This waits for somebody who reads, which is the recipe.
 	pipe, err := os.OpenFile(fifo, os.O_WRONLY, 0)
 	if err != nil {
@@ -151,7 +153,7 @@ func TestTarget_Cancelled(t *testing.T) {
 }
 
 func TestTarget_Unknown(t *testing.T) {
-	err := Target(t.Context(), root, "other", filepath.Join(t.TempDir(), "x.tar"), "localhost/x:test")
+	err := Target(t.Context(), root, "other", runtime.GOARCH, filepath.Join(t.TempDir(), "x.tar"), "localhost/x:test")
 	if err == nil || !strings.Contains(err.Error(), "agent or controlplane") {
 		t.Errorf("got %v, want the targets that there are", err)
 	}

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -69,7 +70,7 @@ func (p *plane) install() {
 	p.Helper()
 	dir := p.TempDir()
 	archive := filepath.Join(dir, "controlplane-image.tar")
-	p.Must(image.Target(p.Ctx, root, "controlplane", archive, "localhost/threeport-controlplane:local"))
+	p.Must(image.Target(p.Ctx, root, "controlplane", runtime.GOARCH, archive, "localhost/threeport-controlplane:local"))
 	p.Must(shared.cluster.LoadImage(p.Ctx, archive))
 	folder, err := shared.cluster.NodeFile("/var/lib/threeport-controlplane")
 	p.Must(err)

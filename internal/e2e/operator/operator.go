@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -112,7 +113,7 @@ func Install(ctx context.Context, c *cluster.Cluster, root string, credentials *
 	}
 	o := &Operator{cluster: c, client: client, kubectl: binaries[cluster.Kubectl]}
 	archive := filepath.Join(c.Dir(), "agent-image.tar")
-	if err := image.Target(ctx, root, "agent", archive, imageRef); err != nil {
+	if err := image.Target(ctx, root, "agent", runtime.GOARCH, archive, imageRef); err != nil {
 		return nil, err
 	}
 	if err := c.LoadImage(ctx, archive); err != nil {

@@ -1,0 +1,104 @@
+package e2e
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/threeport/threeport-agent/internal/agent/outbox"
+	"github.com/threeport/threeport-agent/internal/e2e/upstream"
+	"github.com/threeport/threeport-agent/internal/e2e/world"
+	"github.com/threeport/threeport-agent/internal/threeport"
+)
+
+// emit creates an Event about the first object of a workload.
+func (w *agentWorld) emit(d upstream.Deployed, reason string, n int) {
+	w.Helper()
+	w.Create(fmt.Sprintf(`
+apiVersion: v1
+kind: Event
+metadata: {name: %s.%d}
+involvedObject: {apiVersion: v1, kind: ConfigMap, name: conf, namespace: %s, uid: %s}
+type: Normal
+reason: %s
+message: it happened
+lastTimestamp: "2026-01-02T03:04:%02dZ"
+`, strings.ToLower(reason), n, w.Namespace, w.Get(d.Objects[0]).GetUID(), reason, n))
+}
+
+// awaitOneRow waits for the row of a reason, and returns it.
+func (w *agentWorld) awaitOneRow(reason string) (found threeport.WorkloadEvent) {
+	w.Helper()
+	w.Eventually("one row of "+reason, func() error {
+		n := 0
+		for _, row := range w.allEvents() {
+			if *row.Reason == reason {
+				found, n = row, n+1
+			}
+		}
+		if n != 1 {
+			return fmt.Errorf("there are %d", n)
+		}
+		return nil
+	})
+	return found
+}
+
+// Dropped Events have no rows, but one that counts them, also after the agent was killed. Other filters take effect without a restart.
+func TestEventFilters_DroppedEvents_AreCounted(t *testing.T) {
+	t.Parallel()
+	w := newWorldWithoutAgent(t)
+	file := filepath.Join(t.TempDir(), "filters.yaml")
+	filter := func(reason string) {
+		t.Helper()
+		text := fmt.Sprintf("filters:\n- {name: noise, if: event.reason == %q, action: drop}\n", reason)
+		w.Must(os.WriteFile(file, []byte(text), 0o600))
+	}
+	filter("Noise")
+	state := t.TempDir()
+	flags := []string{"--event-filters=" + file, "--state-dir=" + state}
+	w.startAgent(flags...)
+	d := w.Deploy("conf", world.ConfigMap("conf"))
+	w.ExpectStatus(d, "Healthy")
+	for n := range 3 {
+		w.emit(d, "Noise", n)
+	}
+	w.emit(d, "Signal", 3)
+	w.awaitOneRow("Signal")
+	dropped := func(want float64) {
+		t.Helper()
+		w.Eventually(fmt.Sprintf("%v dropped Events in the metric", want), func() error {
+			got, err := w.agent.Metric(w.Ctx, "threeport_agent_events_filtered_total")
+			if err == nil && got != want {
+				err = fmt.Errorf("it is %v", got)
+			}
+			return err
+		})
+	}
+	dropped(3)
+	w.KillAgent(w.agent)
+	w.startAgent(flags...)
+	w.emit(d, "Noise", 4)
+	dropped(1)
+
+	filter("Signal")
+	_, err := w.agent.WaitFor(w.Ctx, "Files loaded")
+	w.Must(err)
+	w.emit(d, "Signal", 5)
+	dropped(2)
+	w.emit(d, "Loud", 6)
+	w.awaitOneRow("Loud")
+
+	w.Must(w.agent.Stop(world.Timeout)) // it sends the counts that wait
+	row := w.awaitOneRow(outbox.ReasonEventsFiltered)
+	if want := `5 Events (5 Normal, 0 Warning) that happened between 2026-01-02T03:04:00Z and 2026-01-02T03:04:05Z were left out by the filter "noise"`; !strings.HasPrefix(*row.Message, want) {
+		t.Errorf("the row's message is %q, want it to begin with %q", *row.Message, want)
+	}
+	for _, row := range w.allEvents() {
+		if *row.Reason == "Noise" {
+			t.Errorf("there is a row of a dropped Event: %s", *row.RuntimeEventUID)
+		}
+	}
+}
