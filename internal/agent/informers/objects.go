@@ -58,6 +58,8 @@ type WholeObject struct {
 	// Body is nil if the object is large. Source reads it then.
 	Body   runtime.Object
 	Source observe.Source
+	// Fetched is true if this call has read the object from the API server.
+	Fetched bool
 }
 
 // WholeObject returns a listed object whole: from the cache, or from the API server if the cache keeps less. It returns false if the
@@ -71,17 +73,18 @@ func (s *Informers) WholeObject(ctx context.Context, id target.Identity, cached 
 		s.fetched.forget(id.UID)
 		return WholeObject{ResourceVersion: o.GetResourceVersion(), Body: o}, true, nil
 	}
-	known, ok := s.fetched.lookup(id.UID, cached.GetResourceVersion())
-	if !ok {
+	known, kept := s.fetched.lookup(id.UID, cached.GetResourceVersion())
+	if !kept {
+		var exists bool
 		var err error
-		if known, ok, err = s.fetched.read(ctx, id, cached); !ok {
+		if known, exists, err = s.fetched.read(ctx, id, cached); !exists {
 			return WholeObject{}, false, err
 		}
 	}
 	if known.size > 0 {
-		return WholeObject{ResourceVersion: known.version, Source: largeObject{s.fetched, id, cached}}, true, nil
+		return WholeObject{ResourceVersion: known.version, Source: largeObject{s.fetched, id, cached}, Fetched: !kept}, true, nil
 	}
-	return WholeObject{ResourceVersion: known.version, Body: known.body}, true, nil
+	return WholeObject{ResourceVersion: known.version, Body: known.body, Fetched: !kept}, true, nil
 }
 
 // largeObject reads an object that is not kept.

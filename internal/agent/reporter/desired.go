@@ -25,7 +25,12 @@ func (r *Reporter) Instances() []target.Instance { return r.targets.Instances() 
 // DesiredState returns the state that the control plane is to hold of an instance. It returns false if the instance is not
 // declared, while its kinds have not been listed, and while a change of one of its objects arrives. An error means that
 // the agent could not read an object that the cache keeps only in part.
-func (r *Reporter) DesiredState(ctx context.Context, instance target.Instance) (observe.DesiredState, bool, error) {
+//
+// The agent keeps what it reads of such objects. After readUntil, unless it is zero, DesiredState reads no further one and returns false.
+// It reads one in any case, so that repeated calls come to an end.
+func (r *Reporter) DesiredState(
+	ctx context.Context, instance target.Instance, readUntil time.Time,
+) (observe.DesiredState, bool, error) {
 	workloads := r.targets.WorkloadsOf(instance)
 	if len(workloads) == 0 || !r.informers.Complete(workloads) {
 		return observe.DesiredState{}, false, nil
@@ -38,7 +43,8 @@ func (r *Reporter) DesiredState(ctx context.Context, instance target.Instance) (
 				continue
 			}
 			done[resource.Ref] = struct{}{}
-			if ok, err := r.addDesired(ctx, instance, resource, &out); err != nil || !ok {
+			added, err := r.addDesired(ctx, instance, resource, &out)
+			if err != nil || !added.complete || added.fetched && isOver(readUntil) {
 				return observe.DesiredState{}, false, err
 			}
 		}
@@ -53,32 +59,43 @@ func (r *Reporter) DesiredState(ctx context.Context, instance target.Instance) (
 	return out, true, nil
 }
 
+// isOver reports whether a time has passed; false for the zero time.
+func isOver(until time.Time) bool { return !until.IsZero() && time.Now().After(until) }
+
+// addedResource says how a resource was added to a desired state.
+type addedResource struct {
+	complete bool // false while a change of the object arrives
+	fetched  bool // the object was read from the API server for this
+}
+
 // addDesired adds a listed resource to a desired state: as an operation if it exists, else as absent. It leaves out a
-// resource that the agent cannot see. It returns false while a change of the object arrives.
+// resource that the agent cannot see.
 func (r *Reporter) addDesired(
 	ctx context.Context, instance target.Instance, resource target.Resource, out *observe.DesiredState,
-) (bool, error) {
+) (added addedResource, err error) {
 	switch r.informers.ResourceStatus(resource).State {
 	case target.Absent, target.KindNotInstalled:
 		if _, exists := r.targets.ExistingObject(resource.Ref); exists {
-			return false, nil
+			return added, nil
 		}
 		out.Absent = append(out.Absent, r.listings(instance, target.Identity{Ref: resource.Ref})...)
 	case target.Present:
 		current, exists := r.targets.ExistingObject(resource.Ref)
 		if !exists {
-			return false, nil
+			return added, nil
 		}
 		for _, attribution := range r.listings(instance, current) {
-			op, cached, err := r.objects.operation(ctx, current, attribution)
-			if cached == nil {
-				return false, err
+			op, err := r.objects.operation(ctx, current, attribution)
+			if op.cached == nil {
+				return added, err
 			}
-			out.Operations = append(out.Operations, op)
+			added.fetched = added.fetched || op.fetched
+			out.Operations = append(out.Operations, op.Operation)
 		}
 	case target.Pending, target.Forbidden, target.Unavailable:
 	}
-	return true, nil
+	added.complete = true
+	return added, nil
 }
 
 // listings returns the attributions by which an instance lists an object, one for each row of the control plane.

@@ -131,7 +131,7 @@ func measureDesired(b *testing.B, r *Reporter, instances []target.Instance, even
 	b.Helper()
 	desired := func() bool {
 		for _, instance := range instances {
-			state, ok, err := r.DesiredState(b.Context(), instance)
+			state, ok, err := r.DesiredState(b.Context(), instance, time.Time{})
 			if err != nil {
 				b.Fatal(err)
 			}

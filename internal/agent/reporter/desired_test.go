@@ -21,7 +21,7 @@ func (w *world) desiredState(instance target.Instance) observe.DesiredState {
 	w.eventually("the desired state of "+instance.String(), func() string {
 		var ok bool
 		var err error
-		if out, ok, err = w.reporter.DesiredState(w.ctx, instance); err != nil || !ok {
+		if out, ok, err = w.reporter.DesiredState(w.ctx, instance, time.Time{}); err != nil || !ok {
 			return fmt.Sprintf("%v, %v", ok, err)
 		}
 		return ""
@@ -146,7 +146,7 @@ func TestReporter_DesiredState_EqualsOfferedReports(t *testing.T) {
 	expect(first.Instance, fmt.Sprintf("[shared/%d] absent [] events [OfShared] Healthy", first.Resources[0].ID))
 	ended, end := context.WithCancel(w.ctx)
 	end()
-	if _, ok, err := w.reporter.DesiredState(ended, web.Instance); ok || !errors.Is(err, context.Canceled) {
+	if _, ok, err := w.reporter.DesiredState(ended, web.Instance, time.Time{}); ok || !errors.Is(err, context.Canceled) {
 		t.Errorf("after the end of the context the desired state is %v, %v, want the cause of the end", ok, err)
 	}
 
@@ -156,7 +156,7 @@ func TestReporter_DesiredState_EqualsOfferedReports(t *testing.T) {
 	w.remove(bare)
 	want = strings.NewReplacer(fmt.Sprintf("bare/%d ", id(4)), "", "[never", "[bare never").Replace(want)
 	expect(web.Instance, want)
-	if _, ok, err := w.reporter.DesiredState(w.ctx, first.Instance); ok || err != nil {
+	if _, ok, err := w.reporter.DesiredState(w.ctx, first.Instance, time.Time{}); ok || err != nil {
 		t.Errorf("the desired state of an undeclared instance is %v, %v, want none", ok, err)
 	}
 	if got := w.reporter.Instances(); !slices.Equal(got, []target.Instance{web.Instance}) {
@@ -176,7 +176,7 @@ func TestReporter_DesiredState_WaitsForTheFirstList(t *testing.T) {
 			wl := w.track("wl", "v1 ConfigMap conf")
 			expectNone := func() {
 				t.Helper()
-				if in, ok, err := w.reporter.DesiredState(w.ctx, wl.Instance); ok || err != nil {
+				if in, ok, err := w.reporter.DesiredState(w.ctx, wl.Instance, time.Time{}); ok || err != nil {
 					t.Errorf("the desired state is %s, %v, %v, want none yet", describe(in), ok, err)
 				}
 			}
@@ -229,7 +229,38 @@ func TestReporter_DesiredState_LeavesOutInvisibleResources(t *testing.T) {
 	w.desiredState(pods.Instance) // it was read, and has not changed
 	w.patch(p, `{"metadata": {"annotations": {"some": "change"}}}`)
 	w.eventually("DesiredState returns the error of reading a changed object", func() string {
-		_, ok, err := w.reporter.DesiredState(w.ctx, pods.Instance)
+		_, ok, err := w.reporter.DesiredState(w.ctx, pods.Instance, time.Time{})
 		return complain(ok || err == nil, fmt.Sprintf("it is %v, %v", ok, err))
 	})
+}
+
+// After its time, DesiredState reads one object that the cache keeps in part, and no further one.
+func TestReporter_DesiredState_AfterItsTime_ReadsOneObject(t *testing.T) {
+	w := newWorld(t, shared.reader, quick())
+	const jobs = 3
+	var listed []string
+	for i := range jobs {
+		name := fmt.Sprintf("job-%d", i)
+		w.create("{apiVersion: batch/v1, kind: Job, metadata: {name: " + name + ", namespace: NS}, spec: {suspend: true, template: " +
+			strings.Replace(template, "spec: {", "spec: {restartPolicy: Never, ", 1) + "}}")
+		listed = append(listed, "batch/v1 Job "+name)
+	}
+	wl := w.track("wl", listed...)
+	var all observe.DesiredState
+	w.eventually("all are read", func() string {
+		var ok bool
+		if all, ok, _ = w.reporter.DesiredState(w.ctx, wl.Instance, time.Time{}); !ok || len(all.Operations) != jobs {
+			return fmt.Sprintf("%d of %d", len(all.Operations), jobs)
+		}
+		return ""
+	})
+	for _, op := range all.Operations {
+		w.reporter.informers.ForgetObject(op.Object.UID)
+	}
+	for call := range jobs + 1 {
+		_, ok, err := w.reporter.DesiredState(w.ctx, wl.Instance, time.Unix(1, 0))
+		if err != nil || ok != (call == jobs) {
+			t.Errorf("call %d returns %v, %v, want true at the last call only", call, ok, err)
+		}
+	}
 }

@@ -178,7 +178,7 @@ filters:
 		t.Errorf("%d Events of 5 are offered, want 2", some)
 	}
 	w.eventually("the desired state is without the dropped Event", func() string {
-		desired, ok, err := w.reporter.DesiredState(t.Context(), wl.Instance)
+		desired, ok, err := w.reporter.DesiredState(t.Context(), wl.Instance, time.Time{})
 		has := func(reason string) bool {
 			return slices.ContainsFunc(desired.Events, func(ev observe.Event) bool { return ev.Reason == reason })
 		}

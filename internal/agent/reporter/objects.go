@@ -115,10 +115,11 @@ func byAPIVersion(attributions []target.Attribution) [][]target.Attribution {
 // is derived: it is read and judged once for all. It returns the cached object; nil if it is not visible or cannot be read. Its reports may
 // be offered already then.
 func (r *objectReporter) report(ctx context.Context, current target.Identity, attributions []target.Attribution) (metav1.Object, error) {
-	op, cached, err := r.operation(ctx, current, attributions[0])
-	if cached == nil {
+	found, err := r.operation(ctx, current, attributions[0])
+	if found.cached == nil {
 		return nil, err
 	}
+	op, cached := found.Operation, found.cached
 	added := false
 	for _, attribution := range attributions {
 		if r.attributed.add(attributedObject{attribution, current}) {
@@ -183,26 +184,33 @@ func (r *objectReporter) latestWarning(id target.Identity) health.Warning {
 	return latest
 }
 
-// operation returns the report of the newest version of an object to one workload, and the cached object; nil if the
-// object is not visible yet, or no longer.
+// currentOperation is the report of the newest version of an object to one workload.
+type currentOperation struct {
+	observe.Operation
+	cached  metav1.Object // nil if the object is not visible yet, or no longer
+	fetched bool          // the object was read from the API server for this
+}
+
+// operation returns the report of the newest version of an object to one workload.
 func (r *objectReporter) operation(
 	ctx context.Context, current target.Identity, attribution target.Attribution,
-) (op observe.Operation, cached metav1.Object, err error) {
-	op = observe.Operation{Attribution: attribution, Object: current}
+) (currentOperation, error) {
+	op := currentOperation{Operation: observe.Operation{Attribution: attribution, Object: current}}
 	object, ok := r.informers.Object(current, attribution)
 	if !ok {
-		return op, nil, nil
+		return op, nil
 	}
 	op.ResourceVersion = object.GetResourceVersion()
 	if attribution.Listed {
 		whole, exists, err := r.informers.WholeObject(ctx, current, object)
 		if !exists {
-			return op, nil, err
+			return op, err
 		}
-		op.ResourceVersion, op.Body, op.Source = whole.ResourceVersion, whole.Body, whole.Source
+		op.ResourceVersion, op.Body, op.Source, op.fetched = whole.ResourceVersion, whole.Body, whole.Source, whole.Fetched
 		op.Redaction = r.redaction
 	}
-	return op, object.Object, nil
+	op.cached = object.Object
+	return op, nil
 }
 
 // attributionSet is a set of attributions. Most objects have one, so a map would cost more than it saves; others have hundreds.

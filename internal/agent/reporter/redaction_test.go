@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -69,7 +70,7 @@ func TestReporter_RedactionRules_Change(t *testing.T) {
 // keptObject returns the object of a listed resource as the agent keeps it; nil if it is not known.
 func (w *world) keptObject(wl target.Workload, i int) *unstructured.Unstructured {
 	w.Helper()
-	desired, complete, err := w.reporter.DesiredState(w.ctx, wl.Instance)
+	desired, complete, err := w.reporter.DesiredState(w.ctx, wl.Instance, time.Time{})
 	if err != nil || !complete {
 		return nil
 	}

@@ -214,7 +214,7 @@ func TestReporter_RecordTransition(t *testing.T) {
 func (w *world) expectDesiredEvent(instance target.Instance, uid types.UID, want bool) {
 	w.Helper()
 	w.eventually(fmt.Sprintf("the Event %s is in the desired state: %t", uid, want), func() string {
-		state, complete, err := w.reporter.DesiredState(w.ctx, instance)
+		state, complete, err := w.reporter.DesiredState(w.ctx, instance, time.Time{})
 		if err != nil || !complete {
 			return fmt.Sprintf("it is not complete: %v", err)
 		}

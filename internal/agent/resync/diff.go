@@ -40,7 +40,7 @@ const wholeRow = "row"
 // Keys with a pending or rejected report are skipped. Other races (a report that is about to be offered, a deletion that is
 // delivered and forgotten in between) are gone at the recheck.
 func (r *Resyncer) diff(ctx context.Context, instance target.Instance) ([]drift, error) {
-	desired, complete, err := r.desiredState(ctx, instance)
+	desired, complete, err := r.desiredState(ctx, instance, time.Time{})
 	if err != nil || !complete {
 		return nil, err
 	}

@@ -33,12 +33,16 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
+// readTime is how long a scripted cluster reads an object.
+const readTime = 10 * time.Millisecond
+
 // cluster is a Cluster with scripted states.
 type cluster struct {
 	mu       sync.Mutex
 	states   map[target.Instance]observe.DesiredState // those that are complete
 	declared []target.Instance                        // in addition
 	failing  error
+	unread   int         // the objects that were not read yet
 	at       []time.Time // when states were asked for
 	stalled  int
 	audits   int
@@ -54,12 +58,16 @@ func (c *cluster) Instances() []target.Instance {
 	return out
 }
 
-func (c *cluster) DesiredState(_ context.Context, instance target.Instance) (observe.DesiredState, bool, error) {
+func (c *cluster) DesiredState(_ context.Context, instance target.Instance, readUntil time.Time) (observe.DesiredState, bool, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.at = append(c.at, time.Now())
 	desired, ok := c.states[instance]
-	return desired, ok && c.failing == nil, c.failing
+	for c.unread > 0 && (readUntil.IsZero() || !time.Now().After(readUntil)) {
+		time.Sleep(readTime)
+		c.unread--
+	}
+	return desired, ok && c.failing == nil && c.unread == 0, c.failing
 }
 
 func (c *cluster) DetectStalls(context.Context) (int, error) {
@@ -284,7 +292,7 @@ func eventBody(t *testing.T, ev observe.Event) string {
 
 // offer offers all reports of the desired state.
 func (w *world) offer() {
-	desired, _, _ := w.cluster.DesiredState(context.Background(), w.instance)
+	desired, _, _ := w.cluster.DesiredState(context.Background(), w.instance, time.Time{})
 	for _, op := range desired.Operations {
 		w.box.Offer(op)
 	}

@@ -25,19 +25,24 @@ const (
 // stateTimeout bounds the reading of an instance's objects from the API server. A sender waits for it.
 const stateTimeout = 5 * time.Second
 
-// turnTime is how long an initial sync reads rows before it leaves its sender to other instances. An instance may have thousands of
-// rows, and each is one request.
+// turnTime is how long an initial sync reads objects and rows before it leaves its sender to other instances. An instance may have
+// thousands, and each is one request.
 const turnTime = 500 * time.Millisecond
+
+// longerAfter is the number of turns after which the next ones are longer. The objects of an instance may change as fast as one turn can
+// read them.
+const longerAfter = 20
 
 // InitialSync reads the remote state of an instance and passes it to the outbox. Attempt counts from 1. It returns
 // [notify.ErrNotObserved] while not all of the instance has been listed, [notify.ErrIncomplete] if its turn has ended, and
 // otherwise the errors of the control plane.
 func (r *Resyncer) InitialSync(ctx context.Context, instance target.Instance, attempt int) error {
-	desired, err := r.stateOf(ctx, instance)
+	found := r.beginTurn(instance)
+	desired, err := r.stateOf(ctx, found)
 	if err != nil {
 		return err
 	}
-	found, err := r.readAll(ctx, instance, desired)
+	err = found.readAll(ctx, desired)
 	if err == nil && attempt < maxAttempts {
 		err = errors.Join(found.unread...)
 	}
@@ -58,7 +63,7 @@ func (r *Resyncer) keep(instance target.Instance, desired observe.DesiredState, 
 	delete(r.incomplete, instance)
 	delete(r.lastState, instance)
 	switch {
-	case err == nil || found == nil:
+	case err == nil || found.begun.IsZero(): // without the rows of Events, it starts again
 	case errors.Is(err, notify.ErrIncomplete):
 		r.incomplete[instance] = found
 	case time.Since(found.begun) < maxKept:
@@ -69,7 +74,7 @@ func (r *Resyncer) keep(instance target.Instance, desired observe.DesiredState, 
 		desired.Events = nil // there may be thousands, and the outbox has those that are pending
 		r.lastState[instance] = desired
 	}
-	many := len(r.lastState) >= max(r.forgetAt, minForgetAt)
+	many := max(len(r.lastState), len(r.incomplete)) >= max(r.forgetAt, minForgetAt)
 	r.mu.Unlock()
 	if many {
 		r.forgetUndeclared()
@@ -87,25 +92,29 @@ func (r *Resyncer) forgetUndeclared() {
 	defer r.mu.Unlock()
 	maps.DeleteFunc(r.lastState, func(instance target.Instance, _ observe.DesiredState) bool { return gone(instance) })
 	maps.DeleteFunc(r.incomplete, func(instance target.Instance, _ *remoteState) bool { return gone(instance) })
-	r.forgetAt = 2 * len(r.lastState)
+	r.forgetAt = 2 * max(len(r.lastState), len(r.incomplete))
 }
 
 // stateOf returns what the cluster has of an instance. When the agent stops, the informers end before the last reports
 // are delivered. Then it returns the state of the last attempt.
-func (r *Resyncer) stateOf(ctx context.Context, instance target.Instance) (observe.DesiredState, error) {
+func (r *Resyncer) stateOf(ctx context.Context, s *remoteState) (observe.DesiredState, error) {
 	ctx, cancel := context.WithTimeout(ctx, stateTimeout)
 	defer cancel()
-	desired, complete, err := r.desiredState(ctx, instance)
+	desired, complete, err := r.desiredState(ctx, s.instance, s.turnEnd)
 	switch {
 	case err != nil:
-		r.log.V(1).Info("Reading the objects of a workload failed", "instance", instance.String(), "error", err.Error())
+		r.log.V(1).Info("Reading the objects of a workload failed", "instance", s.instance.String(), "error", err.Error())
 	case complete:
 		return desired, nil
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if before, ok := r.lastState[instance]; ok && r.ended {
+	switch before, ok := r.lastState[s.instance]; {
+	case ok && r.ended:
 		return before, nil
+	case err == nil && s.turnHasEnded():
+		r.incomplete[s.instance] = s
+		return observe.DesiredState{}, notify.ErrIncomplete
 	}
 	return observe.DesiredState{}, notify.ErrNotObserved
 }
@@ -118,13 +127,18 @@ type remoteState struct {
 	missed   []observe.Operation
 	drifts   []drift // rows that differ from the cluster, whatever the outbox believes
 
-	begun time.Time // the time of the first read
+	begun time.Time // when the reading of rows began; zero before
 
 	visited   sets.Set[int64] // the rows of resources that were read, and those of unreadIDs
 	unread    []error         // of a few rows that could not be read in this attempt
 	unreadIDs []int64         // of the same rows
-	turnEnd   time.Time       // zero for none
+
+	turns   int
+	turnEnd time.Time // zero for none
 }
+
+// turnHasEnded reports whether other instances are to have the sender.
+func (s *remoteState) turnHasEnded() bool { return !s.turnEnd.IsZero() && time.Now().After(s.turnEnd) }
 
 // retryUnread makes the next attempt read the rows again that could not be read in this one.
 func (s *remoteState) retryUnread() {
@@ -135,38 +149,37 @@ func (s *remoteState) retryUnread() {
 // readAll reads the rows of an instance. If the control plane always refuses to return them, they are skipped: each
 // Event then looks for its row when it is sent. An instance that the control plane does not know has no rows. A user may declare any
 // number of these, with thousands of resources each.
-func (r *Resyncer) readAll(ctx context.Context, instance target.Instance, desired observe.DesiredState) (*remoteState, error) {
-	s, begun := r.beginTurn(instance)
-	if !begun {
+func (s *remoteState) readAll(ctx context.Context, desired observe.DesiredState) error {
+	if s.begun.IsZero() {
+		now := time.Now()
 		exists, err := s.status(ctx, desired.Status)
-		if err != nil {
-			return nil, err // without the rows of Events, no turn has begun
+		if err != nil || !exists {
+			return err
 		}
-		if !exists {
-			return s, nil
+		s.known, err = s.resyncer.knownEvents(ctx, s.instance, desired.Events)
+		if err = s.resyncer.skipRefused(s.instance, err); err != nil {
+			return err
 		}
-		s.known, err = r.knownEvents(ctx, instance, desired.Events)
-		if err = r.skipRefused(instance, err); err != nil {
-			return nil, err
-		}
+		s.begun = now
 	}
-	return s, visitRows(ctx, desired, s)
+	return visitRows(ctx, desired, s)
 }
 
-// beginTurn returns the remote state to which the rows of this turn are added; begun is true if an earlier turn has read a part of
-// them. When the agent stops, the last turn does not end before all rows are read.
-func (r *Resyncer) beginTurn(instance target.Instance) (s *remoteState, begun bool) {
+// beginTurn returns the remote state to which this turn adds. Earlier turns may have read a part of it. When the agent stops, the last
+// turn does not end before all is read.
+func (r *Resyncer) beginTurn(instance target.Instance) *remoteState {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	s, begun = r.incomplete[instance]
-	if !begun {
-		s = &remoteState{resyncer: r, instance: instance, begun: time.Now(), visited: sets.New[int64]()}
+	s, ok := r.incomplete[instance]
+	if !ok {
+		s = &remoteState{resyncer: r, instance: instance, visited: sets.New[int64]()}
 	}
 	s.turnEnd = time.Time{}
 	if !r.ended {
-		s.turnEnd = time.Now().Add(turnTime)
+		s.turnEnd = time.Now().Add(min(turnTime*time.Duration(1+s.turns/longerAfter), stateTimeout))
 	}
-	return s, begun
+	s.turns++
+	return s
 }
 
 // apply passes the remote state to the outbox.
@@ -230,7 +243,7 @@ func (s *remoteState) read(ctx context.Context, id int64) (row resourceRow, foun
 	if id <= 0 || s.visited.Has(id) {
 		return resourceRow{}, false, nil
 	}
-	if !s.turnEnd.IsZero() && time.Now().After(s.turnEnd) {
+	if s.turnHasEnded() {
 		return resourceRow{}, false, notify.ErrIncomplete
 	}
 	row, found, err = s.resyncer.readResource(ctx, id)

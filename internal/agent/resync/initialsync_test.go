@@ -459,9 +459,9 @@ func TestResyncer_InitialSync_IgnoresOtherEvents(t *testing.T) {
 	box.states[observe.EventKey("uid-1")] = outbox.KeyState{Phase: outbox.Pending}
 	a := New(DefaultConfig(), newCluster(), untracked, box, fakeRows(5, func(int) time.Time { return time.Now() }), nil, new(lines).logger())
 	desired := observe.DesiredState{Events: []observe.Event{event(shop, "uid-3", "1", time.Now())}}
-	found, err := a.readAll(t.Context(), shop, desired)
-	if err != nil || len(found.known) != 2 {
-		t.Fatalf("known are %+v, %v", found, err)
+	found := a.beginTurn(shop)
+	if err := found.readAll(t.Context(), desired); err != nil || len(found.known) != 2 {
+		t.Fatalf("known are %+v, %v", found.known, err)
 	}
 	for _, k := range found.known {
 		if k.Receipt.RowID != 2 && k.Receipt.RowID != 4 || k.Receipt.Instance != shop || k.Version != "" {

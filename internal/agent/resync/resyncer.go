@@ -19,8 +19,9 @@ import (
 type Cluster interface {
 	// Instances returns the instances that are declared.
 	Instances() []target.Instance
-	// DesiredState returns what the control plane should have of an instance; false while not all of it has been listed.
-	DesiredState(ctx context.Context, instance target.Instance) (observe.DesiredState, bool, error)
+	// DesiredState returns what the control plane should have of an instance; false while not all of it has been listed. After readUntil,
+	// unless it is zero, it starts no further read of the API server and returns false. The next call goes on with the other objects.
+	DesiredState(ctx context.Context, instance target.Instance, readUntil time.Time) (observe.DesiredState, bool, error)
 	// DetectStalls compares the informers' caches with the API server, and returns how many informers it restarted.
 	DetectStalls(ctx context.Context) (stalled int, err error)
 }
@@ -136,8 +137,10 @@ func (r *Resyncer) SetInterval(interval time.Duration) {
 // desiredState returns what the control plane should have of an instance; false while not all of it has been listed. An
 // instance that is still not declared when all declared ones are tracked was deleted. Its pending reports are sent, and
 // nothing more.
-func (r *Resyncer) desiredState(ctx context.Context, instance target.Instance) (observe.DesiredState, bool, error) {
-	found, complete, err := r.cluster.DesiredState(ctx, instance)
+func (r *Resyncer) desiredState(
+	ctx context.Context, instance target.Instance, readUntil time.Time,
+) (observe.DesiredState, bool, error) {
+	found, complete, err := r.cluster.DesiredState(ctx, instance, readUntil)
 	if err == nil && !complete && !slices.Contains(r.cluster.Instances(), instance) && r.declarations.Ready(ctx) == nil {
 		return observe.DesiredState{}, true, nil
 	}

@@ -3,6 +3,7 @@ package resync
 import (
 	"errors"
 	"testing"
+	"time"
 
 	"github.com/threeport/threeport-agent/internal/agent/observe"
 )
@@ -26,7 +27,7 @@ func TestResyncer_DesiredState_OfAnInstanceThatIsNotDeclared(t *testing.T) {
 			c.declared = append(c.declared, shop)
 		}
 		r := New(DefaultConfig(), c, tt.declarations, newHeld(), newScript(), nil, new(lines).logger())
-		state, complete, err := r.desiredState(t.Context(), shop)
+		state, complete, err := r.desiredState(t.Context(), shop, time.Time{})
 		if complete != tt.complete || !errors.Is(err, tt.clusterErr) || len(state.Operations) > 0 {
 			t.Errorf("%s: got %+v, complete %t, %v; want complete %t", tt.reason, state, complete, err, tt.complete)
 		}
@@ -34,7 +35,7 @@ func TestResyncer_DesiredState_OfAnInstanceThatIsNotDeclared(t *testing.T) {
 	c := newCluster()
 	c.edit(shop, func(s *observe.DesiredState) { s.Status.Status = "Healthy" })
 	r := New(DefaultConfig(), c, declarations{}, newHeld(), newScript(), nil, new(lines).logger())
-	if state, complete, err := r.desiredState(t.Context(), shop); !complete || err != nil || state.Status.Status != "Healthy" {
+	if state, complete, err := r.desiredState(t.Context(), shop, time.Time{}); !complete || err != nil || state.Status.Status != "Healthy" {
 		t.Errorf("a declared instance: got %+v, complete %t, %v; want its state", state, complete, err)
 	}
 }

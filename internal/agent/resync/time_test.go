@@ -155,6 +155,39 @@ func TestResyncer_InitialSync_ManyRows_TakesTurns(t *testing.T) {
 	}
 }
 
+// An instance with objects that the agent reads from the API server leaves the sender to others after each turn. If the objects change as
+// fast as they are read, the turns get longer until one of them reads all.
+func TestResyncer_InitialSync_ManyObjects_TakesTurns(t *testing.T) {
+	const objects = 300
+	for reason, changing := range map[string]bool{"unchanged": false, "changing": true} {
+		synctest.Test(t, func(t *testing.T) {
+			b := newBench(0, shop)
+			b.cluster.unread = objects
+			turns, longest := 0, time.Duration(0)
+			for err := notify.ErrIncomplete; errors.Is(err, notify.ErrIncomplete); turns++ {
+				begin := time.Now()
+				if err = b.InitialSync(t.Context(), shop, 1); err != nil && !errors.Is(err, notify.ErrIncomplete) {
+					t.Fatal(err)
+				}
+				longest = max(longest, time.Since(begin))
+				if changing && err != nil {
+					b.cluster.unread = objects
+				}
+			}
+			atMost, longestTurn := int(objects*readTime/turnTime)+1, turnTime+2*readTime
+			if changing {
+				atMost, longestTurn = 10*longerAfter, stateTimeout
+			}
+			if turns < 2 || turns > atMost || longest > longestTurn {
+				t.Errorf("%s: %d turns, the longest takes %s; want at most %d of %s", reason, turns, longest, atMost, longestTurn)
+			}
+			if b.box.count() != 1 || len(b.incomplete)+len(b.lastState) > 0 {
+				t.Errorf("%s: %d initial syncs are done, %d states are kept", reason, b.box.count(), len(b.incomplete)+len(b.lastState))
+			}
+		})
+	}
+}
+
 // A control plane that fails at 2 % of the reads delays a workload, and does not stop it: each attempt reads only the rest of the rows.
 func TestResyncer_InitialSync_SomeReadsFail_KeepsProgress(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
