@@ -258,9 +258,8 @@ func TestTimeline_Labels_AreNotCut(t *testing.T) {
 func TestWorkloadPage_OfflineAgent_ShowsLastReport(t *testing.T) {
 	now := time.Now()
 	w := withStatus("web", status("Unhealthy", "Unschedulable", "Deployment web has 1 of 2 replicas ready ← 1 pod Unschedulable", now, 10*time.Minute))
-	api, instances := startAPI(t, time.Second, Fleet{Clusters: []Cluster{{
-		Agent: threeport.Agent{ClusterUID: "c", ClusterName: "c", Time: now}, Workloads: []Workload{w},
-	}}})
+	agent := threeport.Agent{ClusterUID: "c", ClusterName: "c", Time: now}
+	api, instances := startAPI(t, 3*time.Second, Fleet{Clusters: []Cluster{{Agent: agent, Workloads: []Workload{w}}}})
 	tab := openTab(t)
 	visit(t, tab, api.URL+pathOf(instances["web"]), "/^Unknown for \\d+ s/.test(document.querySelector('.status-word').innerText)")
 	for name, condition := range map[string]string{
@@ -275,9 +274,9 @@ func TestWorkloadPage_OfflineAgent_ShowsLastReport(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	// It reports again: the time without reports stays Unknown.
-	sendStatus(t, api, threeport.Agent{ClusterUID: "c", ClusterName: "c", Time: time.Now()}, instances["web"],
-		status("Unhealthy", "Unschedulable", "1 pod Unschedulable", time.Now(), 10*time.Minute))
+	// It reports again: the time without reports stays Unknown. It must not be offline a second time on a slow machine.
+	sendStatus(t, api, agent, instances["web"], status("Unhealthy", "Unschedulable", "1 pod Unschedulable", time.Now(), 10*time.Minute))
+	keepReporting(t, api, agent)
 	until(t, tab, "[...document.querySelectorAll('.band g')].map((g) => g.dataset.status).join().startsWith('Unhealthy,Unknown,Unhealthy')")
 }
 
