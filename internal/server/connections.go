@@ -30,6 +30,10 @@ const (
 	maxAuthenticatedPerAgent = 64 // of the agents of one cluster
 )
 
+// unauthenticatedDrain is how long connections without an authenticated request stay open when the server stops. It is enough for one
+// request. A client may hold such a connection without a request, or until its pause ends, and the stop would wait for it.
+const unauthenticatedDrain = 2 * time.Second
+
 // connections counts the open connections and bounds those without an authenticated request. When one more arrives, the oldest one is
 // closed. So others can connect while an attacker holds connections: the first authenticated request makes a connection safe. A
 // connection beyond the bounds of authenticated ones is served too, but counts as unauthenticated. It is safe for concurrent use.
@@ -209,6 +213,22 @@ func (c *connections) crowd() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return max(1, c.unauthenticated.Len()/few)
+}
+
+// drain closes the connections on which no request was authenticated within unauthenticatedDrain.
+func (c *connections) drain() {
+	time.AfterFunc(unauthenticatedDrain, func() {
+		c.mu.Lock()
+		var open []*connection
+		for place := c.unauthenticated.Front(); place != nil; place = place.Next() {
+			opened, _ := place.Value.(*connection)
+			open = append(open, opened)
+		}
+		c.mu.Unlock()
+		for _, opened := range open {
+			_ = opened.Close() // its goroutine ends with any error
+		}
+	})
 }
 
 // forget stops counting a connection. It may be called more than once.

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"crypto/tls"
 	"fmt"
 	"io"
 	"net"
@@ -10,7 +11,9 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/threeport/threeport-agent/internal/server/auth"
 )
@@ -191,5 +194,24 @@ func TestServer_Connections_AreCounted(t *testing.T) {
 			get(client, "/v0/workloads", viewer)
 			expect(2, 0)
 		})
+	}
+}
+
+// A client without a credential holds connections without a request. They do not delay the stop of the server.
+func TestServer_Stop_ClosesUnauthenticatedConnections(t *testing.T) {
+	s := startTLS(t, "sqlite:"+filepath.Join(t.TempDir(), "rows.db"), nil)
+	for _, protocol := range []string{"h2", "http/1.1"} {
+		dialer := &tls.Dialer{Config: trust(s.authority.PEM())}
+		dialer.Config.NextProtos = []string{protocol}
+		held, err := dialer.DialContext(t.Context(), "tcp", strings.TrimPrefix(s.url, "https://"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer held.Close() //nolint:errcheck // the server has closed it
+	}
+	begin := time.Now()
+	s.stop()
+	if took := time.Since(begin); took > drainTimeout/2 {
+		t.Errorf("the server took %v to stop, want at most %v", took, drainTimeout/2)
 	}
 }

@@ -85,6 +85,7 @@ func New(ctx context.Context, config Config, log *slog.Logger) (s *Server, err e
 	}
 	if s.connections != nil {
 		s.listener, s.http.ConnContext = s.connections.listen(s.listener), withConnection
+		s.http.RegisterOnShutdown(s.connections.drain)
 	}
 	return s, nil
 }
@@ -213,7 +214,8 @@ func (s *Server) runBackground(ctx context.Context, running *sync.WaitGroup) {
 	}
 }
 
-// serve serves until ctx ends, and then until the requests under way are answered. Watches end at once.
+// serve serves until ctx ends, and then until the requests under way are answered. Watches end at once, and connections without an
+// authenticated request after unauthenticatedDrain.
 func (s *Server) serve(ctx context.Context) error {
 	served := make(chan error, 1)
 	go func() {
