@@ -207,6 +207,10 @@ bundle: ## Pack images, charts and manifests for clusters without internet into 
 	@tar -C bin -czf $(BUNDLE).tar.gz $(notdir $(BUNDLE)) && rm -rf $(BUNDLE)
 	@echo '$(BUNDLE).tar.gz has the images, charts and manifests: see docs/operating.md'
 
+.PHONY: site
+site: ## Write the documents as static pages with search into bin/site/: `make site-packages`
+	PYTHONDONTWRITEBYTECODE=1 mkdocs build --strict --quiet --config-file hack/site/mkdocs.yml
+
 .PHONY: clean
 clean: ## Remove what was built here; the control plane's binaries in the user's cache stay
 	rm -rf bin
@@ -287,24 +291,28 @@ real-node:
 	@bin/cluster --build-only --node real
 
 .PHONY: test-browser
-test-browser: ## Run the tests of the page in a browser: 5 min; `make browser-packages`
+test-browser: ## Run the tests of the page and of the documents' site in a browser: 5 min; `make browser-packages site-packages`
 	$(E2E_TEST) -timeout 30m ./browser
 
 .PHONY: browser-packages
 browser-packages: ## Install what they need: chromium from Debian's packages, axe-core from npm's
-	hack/browser-packages.sh
+	hack/packages.sh browser
+
+.PHONY: site-packages
+site-packages: ## Install mkdocs for the site of the documents, from Debian's packages
+	hack/packages.sh site
 
 .PHONY: emulator-packages
 emulator-packages: ## Install QEMU for test-bundle, from Debian's packages
-	hack/emulator-packages.sh
+	hack/packages.sh emulator
 
 .PHONY: postgres-packages
 postgres-packages: ## Install PostgreSQL for the tests on it, from Debian's packages
-	hack/postgres-packages.sh
+	hack/packages.sh postgres
 
 .PHONY: node-packages
 node-packages: ## Install what a real node needs: containerd, runc and network plugins, from Debian's packages
-	hack/node-packages.sh
+	hack/packages.sh node
 
 .PHONY: cluster-binaries
 cluster-binaries: ## Build etcd, Kubernetes and kwok into the user's cache: minutes the first time

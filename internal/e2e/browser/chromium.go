@@ -20,7 +20,7 @@ import (
 const waitTimeout = 5 * time.Minute
 
 // ErrNoChromium means that chromium is not installed.
-var ErrNoChromium = errors.New("chromium is missing: install it with hack/browser-packages.sh")
+var ErrNoChromium = errors.New("chromium is missing: install it with `make browser-packages`")
 
 // Chromium is a headless browser. [Start] starts one; call [Chromium.Stop] at the end.
 type Chromium struct {

@@ -1,6 +1,6 @@
 // Package postgres runs a private PostgreSQL server from the installed programs, for tests and tools. The server has its own
 // directory, a free port of the loopback interface and a random password. It needs no service and no configuration; Debian's
-// package is enough (hack/postgres-packages.sh).
+// package is enough (hack/packages.sh postgres).
 //
 //	if err := postgres.Installed(); err != nil {
 //		return err // says how to install it

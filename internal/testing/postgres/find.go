@@ -12,7 +12,7 @@ import (
 
 // errNotInstalled says how to install PostgreSQL.
 var errNotInstalled = errors.New("no PostgreSQL server is installed (looked for postgres and initdb in PATH and in /usr/lib/postgresql/*/bin): " +
-	"run hack/postgres-packages.sh, or install the package postgresql")
+	"run `make postgres-packages`, or install the package postgresql")
 
 // Installed returns nil if there is a PostgreSQL to start, and otherwise an error that says how to install it.
 func Installed() error {
