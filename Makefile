@@ -93,6 +93,13 @@ CLEANUP_TESTS = TestDemo_Interrupted TestDemo_Hints TestStop_LeavesNothing TestK
 FAULT_TESTS   = TestControlPlane_ReplicasKilled TestAgent_KilledFiftyTimes TestProtocol_ReportSetsComeAndGo TestDelivery_AnswersLost \
 	TestStateDir_Torn TestStateDir_DiskFails TestNetwork_Impaired TestAPIServer_Restarts TestPermission_RemovedAndRestored \
 	TestLeader_Takeover TestControlPlane_BackupRestored
+# One attack for each thing that a client uses up or takes: bodies, lists, nesting, connections, certificates, requests, watches, writes,
+# logins, and the rows of another cluster.
+ATTACK_TESTS  = TestMemory_AgentSendsLargeBodies TestMemory_ViewerListsAllEvents TestMemory_AgentNestsObjectsInDefinition \
+	TestMemory_ClientsWithoutCredential_OpenManyConnections TestMemory_ClientsWithoutCredential_SendExpensiveCertificates \
+	TestPipeline_RequestsWithoutCredential_ArePaused TestMemory_WatchesReceiveLongCauses TestMemory_ResumedWatchesAreNotRead \
+	TestStalledSets_OtherClustersReport TestWrites_AgentChangesLockedRow_OthersHaveConnections TestLogin_FormsThatDoNotArrive_DelayNobody \
+	TestClaims_AgentTakesWorkloadOfOtherCluster TestEventUIDs_AgentTakesThoseOfOtherCluster
 # The unit tests that take longest begin first, so that none is left alone in the end. They wait for API servers and
 # databases in turns: one more package at a time than there are cores.
 LONG_TESTS    = ./internal/agent/reporter ./internal/server/store ./internal/agent/controller
@@ -219,7 +226,7 @@ clean: ## Remove what was built here; the control plane's binaries in the user's
 
 .PHONY: test
 test: unit ## Run the everyday tests: no root, no packages, minutes
-	@echo 'Not run: test-e2e test-tools test-faults-short test-node test-browser; see `make help`. `.ci/run` runs all of them.'
+	@echo 'Not run: test-e2e test-attacks-short test-faults-short test-node test-browser, which `.ci/run` runs, and `make nightly`.'
 
 .PHONY: unit
 unit: cluster-binaries ## Run the tests of each package, with a real API server and database: 5 min
@@ -227,9 +234,17 @@ unit: cluster-binaries ## Run the tests of each package, with a real API server 
 	echo '*** No PostgreSQL found: the control-plane API is tested on SQLite only. `make postgres-packages` installs it. ***'
 	$(GO) test $(RACE) -timeout 30m -p $(UNIT_AT_ONCE) -parallel 8 $(UNIT_TESTS)
 
+# These suites are too long for each change, or matter for a change of one place only.
+NIGHTLY = test-attacks test-faults test-tools test-tools-cleanup test-monitoring test-bundle
+
+.PHONY: nightly
+nightly: ## Run the suites that `.ci/run` leaves out, one after the other: 60 min; Linux, root, all packages
+	@failed=; for target in $(NIGHTLY); do $(MAKE) --no-print-directory $$target || failed="$$failed $$target"; done; \
+	[ -z "$$failed" ] || { echo "nightly: these failed:$$failed" >&2; exit 1; }
+
 .PHONY: test-e2e
-test-e2e: cluster-binaries ## Run the agent as a process on whole control planes, and attack the API: 5 min
-	$(E2E_TEST) -short -timeout 60m -p 2 -parallel 4 . ./attacks ./kstatus ./openapi ./operators ./oracle ./scenario/... ./upstream
+test-e2e: cluster-binaries ## Run the agent as a process on whole control planes: 4 min
+	$(E2E_TEST) -short -timeout 60m -p 2 -parallel 4 . ./kstatus ./openapi ./operators ./oracle ./scenario/... ./upstream
 
 .PHONY: test-alerts
 test-alerts: ## Test the alerts and recording rules with promtool: 10 s; minutes the first time
@@ -240,8 +255,13 @@ test-alerts: ## Test the alerts and recording rules with promtool: 10 s; minutes
 test-monitoring: cluster-binaries ## Run Prometheus and Alertmanager on the agent and the API, and break each alert's test: 4 min
 	$(E2E_TEST) -timeout 60m ./alerts
 
+.PHONY: test-attacks-short
+test-attacks-short: ## Run one attack of each kind on the API, those on its memory with SQLite: 1 min
+	@$(call exist,$(ATTACK_TESTS),internal/e2e/attacks)
+	$(E2E_TEST) -timeout 30m -short -run $(call only,$(ATTACK_TESTS)) ./attacks
+
 .PHONY: test-attacks
-test-attacks: ## Run all attacks on the API on both databases: 6 min
+test-attacks: ## Run all attacks on the API on both databases: 10 min
 	$(E2E_TEST) -timeout 60m ./attacks
 
 .PHONY: test-bundle
