@@ -34,7 +34,7 @@ func readItemOperation(id, tag, summary, description string) huma.Operation {
 	return op
 }
 
-// The operations of administrators, which package auth serves.
+// The operations of package auth, for administrators and for the bearers of tokens.
 var (
 	listTokensOperation = readOperation("list-tokens", tagAccess, "List tokens",
 		"All tokens without their secrets, including revoked and expired ones.")
@@ -47,6 +47,20 @@ var (
 		OperationID: "revoke-token",
 		Tags:        []string{tagAccess}, Summary: "Revoke a token", Description: "Also ends all sessions that were opened with it.",
 		Errors: append([]int{http.StatusNotFound}, badParameters...),
+	}
+	getOwnTokenOperation = huma.Operation{
+		OperationID: "get-own-token",
+		Tags:        []string{tagAccess}, Summary: "Get the token of the request",
+		Description: "For agents. Without a bearer token, the answer is 409.",
+		Errors:      append([]int{http.StatusConflict}, badParameters...),
+	}
+	renewTokenOperation = huma.Operation{
+		OperationID: "renew-token", DefaultStatus: http.StatusCreated,
+		Tags: []string{tagAccess}, Summary: "Renew the token of the request",
+		Description: "For agents. Only this answer has the new secret. The replaced one is valid for another day, or until its end if that is " +
+			"sooner. A renewal is due after two thirds of the life of a token. The replaced token may be renewed again five minutes after a " +
+			"renewal, since the answer may have been lost. The answer is 409 if the renewal is not due, or if the token is not renewable.",
+		Errors: append([]int{http.StatusConflict}, badParameters...),
 	}
 	listAuditRecordsOperation = readOperation("list-audit-records", tagAccess, "List audit records",
 		"Writes of administrators, reads of definitions by people, refused requests and log-ins, with their principals. The newest first.")

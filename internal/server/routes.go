@@ -47,6 +47,7 @@ var (
 	logoutBody = bodyLimit{bytes: auth.MaxForm, timeout: auth.FormTimeout}
 
 	assignmentBody = bodyLimit{bytes: 16 << 10, timeout: 5 * time.Second}
+	renewalBody    = bodyLimit{bytes: 1 << 10, timeout: 5 * time.Second} // there is none
 )
 
 // workloadPath is the path of a workload with its objects.
@@ -95,6 +96,8 @@ func (h *handlers) routes() []route {
 		{"GET", "/v0/tokens", admins, noBody, operation(listTokensOperation, h.tokens.List)},
 		{"POST", "/v0/tokens", admins.as(auth.KindTokens), tokenBody, operation(createTokenOperation, h.tokens.Create)},
 		{"DELETE", "/v0/tokens/{id}", admins.as(auth.KindTokens), noBody, operation(revokeTokenOperation, h.tokens.Revoke)},
+		{"GET", "/v0/tokens/own", agents, noBody, operation(getOwnTokenOperation, h.tokens.Own)},
+		{"POST", "/v0/tokens/own/renewals", agents.as(auth.KindRenewal), renewalBody, operation(renewTokenOperation, h.tokens.Renew)},
 		{"GET", "/v0/audit-records", admins, noBody, operation(listAuditRecordsOperation, h.audit.List)},
 
 		{"GET", "/{$}", viewers, noBody, page(h.page.Index)},

@@ -249,11 +249,13 @@ var grants = map[string]string{
 	"GET /v0/clusters":                              "viewer",
 	"GET /v0/clusters/{uid}/objects/{objectUID}":    "viewer",
 
-	"DELETE /v0/clusters/{uid}": "",
-	"GET /v0/tokens":            "",
-	"POST /v0/tokens":           ", token change",
-	"DELETE /v0/tokens/{id}":    ", token change",
-	"GET /v0/audit-records":     "",
+	"DELETE /v0/clusters/{uid}":    "",
+	"GET /v0/tokens":               "",
+	"POST /v0/tokens":              ", token change",
+	"DELETE /v0/tokens/{id}":       ", token change",
+	"GET /v0/tokens/own":           "agent",
+	"POST /v0/tokens/own/renewals": "agent, renewal",
+	"GET /v0/audit-records":        "",
 
 	"GET /{$}":                   "viewer",
 	"GET /workloads/{type}/{id}": "viewer",
@@ -276,7 +278,7 @@ func granted(a access) string {
 	for i, role := range a.roles {
 		text[i] = string(role)
 	}
-	class := map[auth.RuleKind]string{auth.KindV0Report: ", v0 write", auth.KindReportSet: ", report set", auth.KindTokens: ", token change", auth.KindStream: ", stream"}
+	class := map[auth.RuleKind]string{auth.KindV0Report: ", v0 write", auth.KindReportSet: ", report set", auth.KindTokens: ", token change", auth.KindRenewal: ", renewal", auth.KindStream: ", stream"}
 	return strings.Join(text, " ") + class[a.kind]
 }
 

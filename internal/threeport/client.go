@@ -38,6 +38,7 @@ var ErrAnswerTooLarge = errors.New("the answer is too large")
 type Client struct {
 	http      *resty.Client
 	transport *reloadingTransport
+	token     *bearerToken
 	large     chan struct{} // holds a value while an answer above largeAnswer is in memory
 }
 
@@ -55,7 +56,7 @@ func New(config Config) (*Client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("control-plane client: %w", err)
 	}
-	token := tokenFile(config.TokenFile)
+	token := &bearerToken{file: tokenFile(config.TokenFile)}
 	if _, err := token.read(); err != nil {
 		return nil, fmt.Errorf("control-plane client: %w", err)
 	}
@@ -79,7 +80,7 @@ func New(config Config) (*Client, error) {
 		req.SetAuthToken(text)
 		return err
 	})
-	return &Client{http: client, transport: transport, large: make(chan struct{}, 1)}, nil
+	return &Client{http: client, transport: transport, token: token, large: make(chan struct{}, 1)}, nil
 }
 
 // CertificateExpiry returns when the client certificate ends; zero without one.

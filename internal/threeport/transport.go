@@ -8,7 +8,6 @@ import (
 	"io/fs"
 	"net/http"
 	"os"
-	"strings"
 	"sync"
 	"time"
 
@@ -89,29 +88,6 @@ func (t *reloadingTransport) certificateExpiry() time.Time {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.expiry
-}
-
-// tokenFile is the path of a file with a bearer token; empty for no token.
-type tokenFile string
-
-// read returns the token of the moment, which may be rotated at any time.
-func (f tokenFile) read() (string, error) {
-	if f == "" {
-		return "", nil
-	}
-	raw, err := os.ReadFile(string(f))
-	if err != nil {
-		return "", fmt.Errorf("read bearer token: %w", err)
-	}
-	token := strings.TrimSpace(string(raw))
-	if token == "" {
-		return "", fmt.Errorf("read bearer token: %s is empty", f)
-	}
-	if strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r > '~' }) {
-		// The error of net/http would quote the token.
-		return "", fmt.Errorf("read bearer token: %s holds more than one token", f)
-	}
-	return token, nil
 }
 
 // tlsFiles are the paths of the files for a TLS configuration; empty for plain http.

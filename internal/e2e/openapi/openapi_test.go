@@ -39,14 +39,17 @@ func start(t *testing.T) string {
 	return api.URL
 }
 
-// request returns the code, the content type and the body of an answer.
-func request(t *testing.T, method, url, body string) (code int, contentType, answer string) {
+// request returns the code, the content type and the body of an answer. Further texts are names and values of header fields.
+func request(t *testing.T, method, url, body string, header ...string) (code int, contentType, answer string) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))
 	if err != nil {
 		t.Fatal(err)
 	}
 	req.Header.Set("Content-Type", "application/json")
+	for i := 0; i < len(header); i += 2 {
+		req.Header.Set(header[i], header[i+1])
+	}
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
 		t.Fatal(err)
@@ -181,6 +184,39 @@ func fullSet(workload, resource int64) string {
 	}, ",") + `]}`
 }
 
+// checkOwnToken checks the operations that need a token in the request.
+func checkOwnToken(d *described, url string) {
+	d.t.Helper()
+	const own, renewals = "/v0/tokens/own", "/v0/tokens/own/renewals"
+	d.ask(url, "GET", own, "", "", 409)
+	d.ask(url, "GET", own, "?x=hunter2", "", 422)
+	d.ask(url, "POST", renewals, "", "", 409)
+	expires := time.Now().Add(3 * time.Second).Format(time.RFC3339Nano)
+	answer := d.ask(url, "POST", "/v0/tokens", "", `{"name":"t","role":"agent","clusterUID":"c","renewable":true,"expiresAt":"`+expires+`"}`, 201)
+	var made threeport.RenewedToken
+	if err := json.Unmarshal([]byte(answer), &made); err != nil {
+		d.t.Fatal(err)
+	}
+	present := func(method, path string) int {
+		d.t.Helper()
+		code, contentType, answer := request(d.t, method, url+path, "", "Authorization", "Bearer "+made.Token)
+		d.check(method, path, code, contentType, answer)
+		return code
+	}
+	if code := present("GET", own); code != 200 {
+		d.t.Errorf("the state of a token is answered with %d, want 200", code)
+	}
+	if code := present("POST", renewals); code != 409 {
+		d.t.Errorf("an early renewal is answered with %d, want 409", code)
+	}
+	for code := present("POST", renewals); code != 201; code = present("POST", renewals) {
+		if code == 401 {
+			d.t.Fatal("the token ended before its renewal was due")
+		}
+		<-time.After(50 * time.Millisecond)
+	}
+}
+
 // Each operation is called for success, and for each error that a client can cause.
 func TestOpenAPI_Answers_MatchDocument(t *testing.T) {
 	url := start(t)
@@ -285,6 +321,7 @@ func TestOpenAPI_Answers_MatchDocument(t *testing.T) {
 	d.ask(url, "DELETE", "/v0/tokens/{id}", "", "", 200, "{id}", made.ID)
 	d.ask(url, "DELETE", "/v0/tokens/{id}", "", "", 404, "{id}", "1")
 	d.ask(url, "DELETE", "/v0/tokens/{id}", "", "", 422, "{id}", "word") // the records will have the path
+	checkOwnToken(d, url)
 	d.ask(url, "GET", "/v0/audit-records", "?size=1", "", 200)
 	d.ask(url, "GET", "/v0/audit-records", "?cursor=hunter2", "", 422)
 

@@ -37,7 +37,7 @@ var (
 const furtherReads = "FurtherReads"
 
 // isAudited reports whether a request is recorded: a write by an administrator, whatever its answer, or a read of definitions by
-// a person, unless it fails.
+// a person, unless it fails. The renewal of a token is recorded unless it fails.
 //
 // There are exceptions. Requests of agents are not recorded: neither report sets, nor reads and v0 reports of certificates
 // without a group, which v0 agents have. Without authentication only changes of tokens are recorded, since there is no
@@ -45,7 +45,9 @@ const furtherReads = "FurtherReads"
 func isAudited(p Principal, granted Rule, method string) bool {
 	switch {
 	case p.Credential == CredentialNone:
-		return granted.Kind == KindTokens
+		return granted.Kind == KindTokens || granted.Kind == KindRenewal
+	case granted.Kind == KindRenewal:
+		return true
 	case granted.Kind == KindDefinition:
 		return p.Role != RoleAgent && !p.roleByDefault
 	case isSafe(method) || p.Role != RoleAdmin || granted.Kind == KindReportSet:
@@ -188,6 +190,8 @@ func (a *Authenticator) isRecorded(p Principal, granted Rule, r *http.Request, c
 		return a.admitRefusal(p.String(), true)
 	case !audited:
 		return false
+	case granted.Kind == KindRenewal:
+		return code < http.StatusBadRequest // others change nothing, and an agent may repeat them without end
 	case granted.Kind == KindDefinition:
 		return code < http.StatusBadRequest && a.admitRead(p, r)
 	case isRefusal(code):

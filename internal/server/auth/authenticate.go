@@ -39,9 +39,9 @@ func (a *Authenticator) authenticate(r *http.Request) (Principal, error) {
 
 // bearerPrincipal authenticates by Authorization header (RFC 6750, section 2.1).
 func (a *Authenticator) bearerPrincipal(r *http.Request, given []string) (Principal, error) {
-	scheme, secret, _ := strings.Cut(given[0], " ")
+	secret, isBearer := bearerSecret(given[0])
 	switch {
-	case len(given) > 1 || !strings.EqualFold(scheme, "Bearer"):
+	case len(given) > 1 || !isBearer:
 		return Principal{}, unauthenticated("exactly one Bearer Authorization header is required")
 	case !isConfidential(r):
 		return Principal{}, unauthenticated("a token requires TLS")
@@ -62,6 +62,12 @@ func (a *Authenticator) bearerPrincipal(r *http.Request, given []string) (Princi
 	}
 	a.recordUse(token, now)
 	return tokenPrincipal(token, CredentialToken), nil
+}
+
+// bearerSecret returns the secret of an Authorization header; ok is false for another scheme.
+func bearerSecret(header string) (secret string, ok bool) {
+	scheme, secret, _ := strings.Cut(header, " ")
+	return secret, strings.EqualFold(scheme, "Bearer")
 }
 
 // sessionPrincipal authenticates by session cookie. found is false without a valid session.
@@ -100,8 +106,9 @@ func tokenPrincipal(token store.Token, by Credential) Principal {
 // isUsable reports whether a stored token is valid now. An inconsistent row is not.
 func isUsable(token store.Token, now time.Time) bool {
 	role, err := ParseRole(token.Role)
+	expires := token.SecretExpiresAt()
 	return err == nil && token.RevokedAt == nil &&
-		(token.ExpiresAt == nil || now.Before(*token.ExpiresAt)) &&
+		(expires == nil || now.Before(*expires)) &&
 		(role == RoleAgent) == (token.ClusterUID != "")
 }
 

@@ -19,7 +19,7 @@ import (
 	"github.com/threeport/threeport-agent/internal/server/store"
 )
 
-const clusterUsage = `usage: controlplane cluster add NAME --uid UID --server URL [--ca-file FILE] [--chart CHART] [--expires WHEN]
+const clusterUsage = `usage: controlplane cluster add NAME --uid UID --server URL [--ca-file FILE] [--chart CHART] [--expires WHEN] [--renewable=false]
 `
 
 // installation makes the script that installs an agent with its token.
@@ -58,12 +58,14 @@ type newCluster struct {
 func (c command) addCluster(ctx context.Context, name string, args []string) error {
 	out := newCluster{Name: name}
 	var caFile, expires string
+	var renewable bool
 	flags := flag.NewFlagSet("controlplane cluster add", flag.ContinueOnError)
 	flags.StringVar(&out.UID, "uid", "", "the `UID` of the cluster's namespace kube-system")
 	flags.StringVar(&out.Server, "server", "", "the `URL` of this API for the agent: https://HOST[:PORT]")
 	flags.StringVar(&caFile, "ca-file", "", "PEM `file` of the authority of this API's certificate; without it the cluster needs the Secret threeport-agent-ca")
 	flags.StringVar(&out.Chart, "chart", "config/charts/threeport-agent", "the Helm `chart` of the agent: a folder, a file or a URL")
-	flags.StringVar(&expires, "expires", "", "end of validity of the token: a `time` such as 2027-01-31T00:00:00Z, or a duration such as 90d; never if empty")
+	flags.StringVar(&expires, "expires", "90d", "end of validity of the token: a `time` such as 2027-01-31T00:00:00Z, or a duration such as 90d; never if empty")
+	flags.BoolVar(&renewable, "renewable", true, "the agent replaces its token before its end, in the Secret of the script")
 	if isHelp(name) {
 		return c.parse(flags, args, 0)
 	}
@@ -78,6 +80,7 @@ func (c command) addCluster(ctx context.Context, name string, args []string) err
 	if wanted.ExpiresAt, err = parseExpiry(expires, c.now); err != nil {
 		return err
 	}
+	wanted.Renewable = renewable && wanted.ExpiresAt != nil
 	if out.CA, err = readAuthority(caFile); err != nil {
 		return fmt.Errorf("--ca-file: %w", err)
 	}
@@ -89,6 +92,9 @@ func (c command) addCluster(ctx context.Context, name string, args []string) err
 		return fmt.Errorf("create token: %w", err)
 	}
 	out.Token, out.Expires = base64.StdEncoding.EncodeToString([]byte(secret)), formatTime(token.ExpiresAt, "never")
+	if wanted.Renewable {
+		out.Expires += ", unless the agent renews it before"
+	}
 	_, _ = fmt.Fprintf(c.stderr, "Token %d, %s, expires %s. Run the script on stdout with kubectl and helm at that cluster.\n", token.ID, describe(token), out.Expires)
 	script := template.Must(template.New("install").Funcs(template.FuncMap{"quote": quoteShell}).Parse(installation))
 	if err := script.Execute(c.stdout, out); err != nil {

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"k8s.io/apimachinery/pkg/util/yaml"
 )
@@ -63,9 +64,12 @@ func TestClusterCommand_Add_ScriptInstallsWithToken(t *testing.T) {
 		t.Fatal(err)
 	}
 	code, script, stderr := runCluster(t, s, "add", "cluster-1", "--uid", clusterUID, "--server=https://api.example:8443", "--ca-file", ca,
-		"--chart=o'clock.tgz", "--expires=90d")
+		"--chart=o'clock.tgz")
 	if code != 0 || !strings.Contains(stderr, `Token 1, "cluster-1" of role agent of cluster `+clusterUID+" with the name cluster-1") {
 		t.Fatalf("%d %q, want 0", code, stderr)
+	}
+	if token := s.tokens[0]; !token.Renewal.Renewable || token.ExpiresAt == nil || token.ExpiresAt.Sub(token.CreatedAt).Round(time.Hour) != 90*24*time.Hour {
+		t.Errorf("the token is %+v, want a renewable one of 90 days", token)
 	}
 	objects, helm, err := install(t, script, clusterUID)
 	if err != nil || len(objects) != 3 {
@@ -102,6 +106,31 @@ func TestClusterCommand_Add_ScriptInstallsWithToken(t *testing.T) {
 	}
 	if _, output, err := install(t, script, "another"); err == nil || !strings.Contains(output, clusterUID) {
 		t.Errorf("at another cluster, the script ends with %v and prints %q", err, output)
+	}
+}
+
+func TestClusterCommand_Add_OtherValidity(t *testing.T) {
+	for _, tc := range []struct {
+		flags              []string
+		expires, renewable bool
+	}{
+		{flags: []string{"--renewable=false"}, expires: true},
+		{flags: []string{"--expires="}},
+		{flags: []string{"--expires=1d"}, expires: true, renewable: true},
+	} {
+		s := newFakeStore()
+		args := append([]string{"add", "cluster-1", "--uid", clusterUID, "--server=https://api.example"}, tc.flags...)
+		code, script, stderr := runCluster(t, s, args...)
+		if code != 0 {
+			t.Errorf("%v: %d %s", tc.flags, code, stderr)
+			continue
+		}
+		if token := s.tokens[0]; (token.ExpiresAt != nil) != tc.expires || token.Renewal.Renewable != tc.renewable {
+			t.Errorf("%v: the token is %+v", tc.flags, token)
+		}
+		if strings.Contains(script, "unless the agent renews it") != tc.renewable {
+			t.Errorf("%v: the script is %s", tc.flags, script)
+		}
 	}
 }
 

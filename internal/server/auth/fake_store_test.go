@@ -2,6 +2,8 @@ package auth
 
 import (
 	"context"
+	"maps"
+	"reflect"
 	"slices"
 	"sync"
 	"time"
@@ -15,6 +17,7 @@ type fakeStore struct {
 	mu       sync.Mutex
 	tokens   []store.Token
 	hashes   map[string]int64 // token IDs by hash
+	previous map[string]int64 // token IDs by the hash before the last renewal
 	sessions map[string]session
 	audit    []store.AuditRecord
 	reads    int // reads of tokens and sessions
@@ -33,7 +36,7 @@ type session struct {
 }
 
 func newFakeStore() *fakeStore {
-	return &fakeStore{hashes: map[string]int64{}, sessions: map[string]session{}}
+	return &fakeStore{hashes: map[string]int64{}, previous: map[string]int64{}, sessions: map[string]session{}}
 }
 
 func (m *fakeStore) CreateToken(_ context.Context, token store.Token, hash []byte) (store.Token, error) {
@@ -58,7 +61,12 @@ func (m *fakeStore) byID(id int64) (store.Token, error) {
 func (m *fakeStore) TokenByHash(_ context.Context, hash []byte) (store.Token, error) {
 	m.mu.Lock()
 	m.reads++
-	token, err := m.byID(m.hashes[string(hash)])
+	id, current := m.hashes[string(hash)]
+	if !current {
+		id = m.previous[string(hash)]
+	}
+	token, err := m.byID(id)
+	token.Renewal.ByPrevious = err == nil && !current
 	reading := m.reading
 	m.mu.Unlock()
 	if reading != nil {
@@ -96,6 +104,27 @@ func (m *fakeStore) RecordTokenUse(_ context.Context, id int64, at time.Time) er
 	m.uses = append(m.uses, at)
 	m.tokens[id-1].UsedAt = &at
 	return nil
+}
+
+func (m *fakeStore) RenewToken(_ context.Context, read store.Token, presented []byte, next store.NewSecret) (store.Token, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	token, err := m.byID(read.ID)
+	if err != nil {
+		return token, err
+	}
+	if token.RevokedAt != nil || !token.Renewal.Renewable || !reflect.DeepEqual(token.Renewal.At, read.Renewal.At) {
+		return store.Token{}, store.ErrTokenChanged
+	}
+	if _, current := m.hashes[string(presented)]; current {
+		maps.DeleteFunc(m.previous, func(_ string, id int64) bool { return id == token.ID })
+		m.previous[string(presented)], token.Renewal.PreviousExpiresAt = token.ID, &next.PreviousExpiresAt
+	}
+	maps.DeleteFunc(m.hashes, func(_ string, id int64) bool { return id == token.ID })
+	m.hashes[string(next.Hash)] = token.ID
+	token.ExpiresAt, token.Renewal.At = &next.ExpiresAt, &next.At
+	m.tokens[token.ID-1] = token
+	return token, nil
 }
 
 func (m *fakeStore) CreateSession(_ context.Context, hash []byte, tokenID int64, expires time.Time) error {

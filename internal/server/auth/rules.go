@@ -30,6 +30,8 @@ const (
 	KindReportSet
 	// KindTokens changes permissions.
 	KindTokens
+	// KindRenewal replaces the caller's own token.
+	KindRenewal
 	// KindDefinition reads the definitions of objects.
 	KindDefinition
 	// KindStream is an answer without an end.

@@ -46,6 +46,8 @@ var grants = []struct {
 	{pattern: "GET /v0/tokens", path: "/v0/tokens"},
 	{pattern: "POST /v0/tokens", path: "/v0/tokens"},
 	{pattern: "DELETE /v0/tokens/{id}", path: "/v0/tokens/7"},
+	{pattern: "GET /v0/tokens/own", path: "/v0/tokens/own", agent: true},
+	{pattern: "POST /v0/tokens/own/renewals", path: "/v0/tokens/own/renewals", agent: true},
 	{pattern: "GET /v0/audit-records", path: "/v0/audit-records"},
 	{pattern: "GET /{$}", path: "/", viewer: true},
 	{pattern: "GET /workloads/{type}/{id}", path: "/workloads/WorkloadInstance/7", viewer: true},
@@ -73,6 +75,8 @@ func testRules() (rules []Rule) {
 			rule.Kind = KindReportSet
 		case path == "/v0/workloads/watch":
 			rule.Kind = KindStream
+		case path == "/v0/tokens/own/renewals":
+			rule.Kind = KindRenewal
 		case strings.HasPrefix(path, "/v0/tokens") && method != http.MethodGet:
 			rule.Kind = KindTokens
 		case strings.HasPrefix(path, "/v0/workload-resource-instances") && method == http.MethodGet:
@@ -225,8 +229,8 @@ func TestRules_AuthenticationDisabled_AllowEverything(t *testing.T) {
 			t.Errorf("%s /login: %d %v, want %d", method, got.code, got.header, http.StatusSeeOther)
 		}
 	}
-	if got := w.records(); len(got) != 2 { // POST and DELETE of tokens
-		t.Errorf("the audit log has %+v, want the POST and the DELETE of tokens", got)
+	if got := w.records(); len(got) != 3 { // POST and DELETE of tokens, and a renewal
+		t.Errorf("the audit log has %+v, want the POST, the DELETE and the renewal of tokens", got)
 	}
 }
 

@@ -8,15 +8,22 @@ import (
 	"github.com/threeport/threeport-agent/internal/threeport"
 )
 
-// TokenStore stores tokens by the SHA-256 hash of their secret.
+// TokenStore stores tokens by the SHA-256 hash of their secret, for administrators.
 type TokenStore interface {
 	CreateToken(ctx context.Context, token store.Token, hash []byte) (store.Token, error)
-	// TokenByHash returns [store.ErrNotFound] if there is none. It returns revoked and expired tokens.
-	TokenByHash(ctx context.Context, hash []byte) (store.Token, error)
 	Tokens(ctx context.Context) ([]store.Token, error)
 	// RevokeToken returns [store.ErrNotFound] if there is none.
 	RevokeToken(ctx context.Context, id int64) (store.Token, error)
+}
+
+// BearerStore has the tokens for requests of their bearers.
+type BearerStore interface {
+	// TokenByHash returns [store.ErrNotFound] if there is none. It returns revoked and expired tokens, and a renewed token also by its
+	// previous hash.
+	TokenByHash(ctx context.Context, hash []byte) (store.Token, error)
 	RecordTokenUse(ctx context.Context, id int64, at time.Time) error
+	// RenewToken returns [store.ErrTokenChanged] if the token was renewed or revoked since it was read.
+	RenewToken(ctx context.Context, token store.Token, presented []byte, next store.NewSecret) (store.Token, error)
 }
 
 // SessionStore stores browser sessions by the SHA-256 hash of their cookie.
@@ -38,6 +45,7 @@ type AuditStore interface {
 // Store is the storage of an [Authenticator].
 type Store interface {
 	TokenStore
+	BearerStore
 	SessionStore
 	AuditStore
 }

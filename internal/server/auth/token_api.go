@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"regexp"
 	"strconv"
 	"time"
 
@@ -34,6 +33,10 @@ type Token struct {
 	RevokedAt *time.Time `json:"revokedAt,omitempty"`
 	// UsedAt is the time of the last use, to a minute.
 	UsedAt *time.Time `json:"usedAt,omitempty"`
+	// Renewable permits the bearer to replace the token before its end.
+	Renewable bool `json:"renewable,omitempty"`
+	// RenewedAt is the time of the last renewal, if there was one.
+	RenewedAt *time.Time `json:"renewedAt,omitempty"`
 }
 
 // CreatedToken is a new token.
@@ -124,67 +127,11 @@ func wireToken(t store.Token) Token {
 	return Token{
 		ID: threeport.ID(t.ID), Name: t.Name, Subject: t.Subject, Role: Role(t.Role), ClusterUID: t.ClusterUID, ClusterName: t.ClusterName,
 		CreatedAt: t.CreatedAt, ExpiresAt: t.ExpiresAt, RevokedAt: t.RevokedAt, UsedAt: t.UsedAt,
+		Renewable: t.Renewal.Renewable, RenewedAt: t.Renewal.At,
 	}
 }
 
 // tokenObject is a token in an audit record.
 func tokenObject(t store.Token) AuditObject {
 	return AuditObject{Type: "Token", ID: strconv.FormatInt(t.ID, 10), Name: t.Name, Role: Role(t.Role)}
-}
-
-// tokenName is the form of a token's name: one word, since records and tables show it.
-var tokenName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._@-]{0,62}$`)
-
-// NewToken requests a token.
-type NewToken struct {
-	// Name is for people.
-	Name string `json:"name" minLength:"1" maxLength:"63" pattern:"^[A-Za-z0-9][A-Za-z0-9._@-]*$"`
-	// Role has the permissions of the bearer.
-	Role Role `json:"role" enum:"agent,viewer,admin"`
-	// ClusterUID is the cluster of an agent's token: the UID of its namespace kube-system. Other roles have none.
-	ClusterUID string `json:"clusterUID,omitempty" maxLength:"128"`
-	// ClusterName fixes the name of the cluster of an agent's token: the name that its agent reports is ignored.
-	ClusterName string `json:"clusterName,omitempty" maxLength:"63" pattern:"^([A-Za-z0-9][A-Za-z0-9._@-]*)?$"`
-	// ExpiresAt is the end of its validity; without it, there is none.
-	ExpiresAt *time.Time `json:"expiresAt,omitempty"`
-}
-
-// check returns a [*store.FieldError] for the first invalid field.
-func (n NewToken) check(now time.Time) error {
-	role, err := ParseRole(string(n.Role))
-	switch {
-	case !tokenName.MatchString(n.Name):
-		return &store.FieldError{Field: "name", Accepted: "1 to 63 letters, digits and ._@-, beginning with a letter or digit"}
-	case err != nil:
-		return &store.FieldError{Field: "role", Accepted: "agent, viewer or admin"}
-	case role == RoleAgent && !IsClusterUID(n.ClusterUID):
-		return &store.FieldError{
-			Field: "clusterUID", Accepted: "the UID of the cluster's namespace kube-system, 1 to 128 printable characters, for an agent's token",
-		}
-	case role != RoleAgent && n.ClusterUID != "":
-		return &store.FieldError{Field: "clusterUID", Accepted: "omitted, except for an agent's token"}
-	case n.ClusterName != "" && (role != RoleAgent || !tokenName.MatchString(n.ClusterName)):
-		return &store.FieldError{
-			Field: "clusterName", Accepted: "1 to 63 letters, digits and ._@-, beginning with a letter or digit, for an agent's token only",
-		}
-	case n.ExpiresAt != nil && !n.ExpiresAt.After(now):
-		return &store.FieldError{Field: "expiresAt", Accepted: "a time in the future"}
-	case n.ExpiresAt != nil && n.ExpiresAt.Year() > 9999:
-		return &store.FieldError{Field: "expiresAt", Accepted: "a year up to 9999"}
-	}
-	return nil
-}
-
-// issue creates a token. The secret is stored nowhere else.
-func issue(ctx context.Context, s TokenStore, wanted NewToken, now time.Time) (token store.Token, secret string, err error) {
-	if err := wanted.check(now); err != nil {
-		return store.Token{}, "", err
-	}
-	secret = newToken(wanted.Role)
-	key := digestOf(secret)
-	token, err = s.CreateToken(ctx, store.Token{
-		Name: wanted.Name, Role: string(wanted.Role), ClusterUID: wanted.ClusterUID, ClusterName: wanted.ClusterName,
-		CreatedAt: now, ExpiresAt: wanted.ExpiresAt,
-	}, key[:])
-	return token, secret, err
 }

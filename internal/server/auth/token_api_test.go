@@ -55,7 +55,7 @@ func TestTokenAPI(t *testing.T) {
 
 func TestTokenAPI_InvalidToken_IsRefused(t *testing.T) {
 	w := start(t, defaultOptions())
-	past, far := w.now(), time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC)
+	past, future, far := w.now(), w.now().Add(time.Hour), time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC)
 	for _, tc := range []struct {
 		reason string
 		wanted NewToken
@@ -74,6 +74,8 @@ func TestTokenAPI_InvalidToken_IsRefused(t *testing.T) {
 		{reason: "an agent of no cluster", wanted: NewToken{Name: "a", Role: RoleAgent}, field: "clusterUID"},
 		{reason: "an agent with an invalid cluster UID", wanted: NewToken{Name: "a", Role: RoleAgent, ClusterUID: "a b"}, field: "clusterUID"},
 		{reason: "a viewer with a cluster", wanted: NewToken{Name: "a", Role: RoleViewer, ClusterUID: "a"}, field: "clusterUID"},
+		{reason: "a renewable viewer", wanted: NewToken{Name: "a", Role: RoleViewer, Renewable: true, ExpiresAt: &future}, field: "renewable"},
+		{reason: "renewable without an end", wanted: NewToken{Name: "a", Role: RoleAgent, ClusterUID: "a", Renewable: true}, field: "renewable"},
 		{reason: "expired", wanted: NewToken{Name: "a", Role: RoleViewer, ExpiresAt: &past}, field: "expiresAt"},
 		{reason: "beyond any calendar", wanted: NewToken{Name: "a", Role: RoleViewer, ExpiresAt: &far}, field: "expiresAt"},
 	} {

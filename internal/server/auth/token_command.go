@@ -24,7 +24,7 @@ const (
 	exitUsage  = 2
 )
 
-const tokenUsage = `usage: controlplane token create --role agent|viewer|admin --name NAME [--cluster UID [--cluster-name NAME]] [--expires WHEN]
+const tokenUsage = `usage: controlplane token create --role agent|viewer|admin --name NAME [--cluster UID [--cluster-name NAME]] [--expires WHEN [--renewable]]
        controlplane token list
        controlplane token revoke ID
 `
@@ -94,7 +94,7 @@ func (c command) run(ctx context.Context, args []string) error {
 func isHelp(arg string) bool { return slices.Contains([]string{"help", "-h", "-help", "--help"}, arg) }
 
 // flagOfField are the flags of the fields of [NewToken].
-var flagOfField = map[string]string{"name": "name", "role": "role", "clusterUID": "cluster", "clusterName": "cluster-name", "expiresAt": "expires"}
+var flagOfField = map[string]string{"name": "name", "role": "role", "clusterUID": "cluster", "clusterName": "cluster-name", "expiresAt": "expires", "renewable": "renewable"}
 
 func (c command) create(ctx context.Context, args []string) error {
 	var wanted NewToken
@@ -105,6 +105,7 @@ func (c command) create(ctx context.Context, args []string) error {
 	flags.StringVar(&wanted.ClusterUID, "cluster", "", "the cluster of an agent: the `UID` of its namespace kube-system")
 	flags.StringVar(&wanted.ClusterName, "cluster-name", "", "the name of that cluster in the web UI, whatever its agent reports; the agent's if empty")
 	flags.StringVar(&expires, "expires", "", "end of validity: a `time` such as 2027-01-31T00:00:00Z, or a duration such as 12h or 90d; never if empty")
+	flags.BoolVar(&wanted.Renewable, "renewable", false, "an agent may replace its token before its end")
 	if err := c.parse(flags, args, 0); err != nil {
 		return err
 	}
@@ -139,10 +140,10 @@ func (c command) list(ctx context.Context, args []string) error {
 		return fmt.Errorf("list tokens: %w", err)
 	}
 	table := tabwriter.NewWriter(c.stdout, 0, 0, 2, ' ', 0)
-	_, _ = fmt.Fprintln(table, "ID\tNAME\tROLE\tCLUSTER\tSTATE\tCREATED\tEXPIRES\tUSED\tSUBJECT")
+	_, _ = fmt.Fprintln(table, "ID\tNAME\tROLE\tCLUSTER\tSTATE\tCREATED\tEXPIRES\tRENEWED\tUSED\tSUBJECT")
 	for _, t := range tokens {
-		_, _ = fmt.Fprintf(table, "%d\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", t.ID, cmp.Or(t.Name, "-"), t.Role, cmp.Or(t.ClusterUID, "-"), c.state(t),
-			formatTime(&t.CreatedAt, "-"), formatTime(t.ExpiresAt, "never"), formatTime(t.UsedAt, "never"), cmp.Or(t.Subject, "-"))
+		_, _ = fmt.Fprintf(table, "%d\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", t.ID, cmp.Or(t.Name, "-"), t.Role, cmp.Or(t.ClusterUID, "-"), c.state(t),
+			formatTime(&t.CreatedAt, "-"), formatTime(t.ExpiresAt, "never"), renewed(t), formatTime(t.UsedAt, "never"), cmp.Or(t.Subject, "-"))
 	}
 	return table.Flush()
 }
@@ -188,6 +189,14 @@ func (c command) state(t store.Token) string {
 	default:
 		return "valid"
 	}
+}
+
+// renewed is the time of the last renewal for a table.
+func renewed(t store.Token) string {
+	if !t.Renewal.Renewable {
+		return "-"
+	}
+	return formatTime(t.Renewal.At, "never")
 }
 
 // parse parses flags, followed by this number of arguments. Errors never quote an argument, which may be a misplaced

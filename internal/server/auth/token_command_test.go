@@ -27,12 +27,12 @@ func runToken(t *testing.T, s *fakeStore, args ...string) (code int, stdout, std
 
 func TestTokenCommand(t *testing.T) {
 	s := newFakeStore()
-	code, stdout, stderr := runToken(t, s, "create", "--role=agent", "--name", "cluster-1", "--cluster="+clusterUID, "--expires=90d")
+	code, stdout, stderr := runToken(t, s, "create", "--role=agent", "--name", "cluster-1", "--cluster="+clusterUID, "--expires=90d", "--renewable")
 	secret := strings.TrimSuffix(stdout, "\n")
 	if code != 0 || !wholeToken.MatchString(secret) || strings.Contains(stderr, secret) || !strings.Contains(stderr, `Token 1, "cluster-1" of role agent of cluster `+clusterUID) {
 		t.Fatalf("%d %q %q, want 0", code, stdout, stderr)
 	}
-	if got := s.tokens[0]; got.ExpiresAt == nil || time.Until(*got.ExpiresAt) < 89*24*time.Hour || s.hashes[string(hashOf(secret))] != 1 {
+	if got := s.tokens[0]; got.ExpiresAt == nil || time.Until(*got.ExpiresAt) < 89*24*time.Hour || s.hashes[string(hashOf(secret))] != 1 || !got.Renewal.Renewable {
 		t.Errorf("the stored token is %+v", got)
 	}
 	if code, stdout, stderr = runToken(t, s, "create", "--role", "viewer", "--name", "jane"); code != 0 || !strings.Contains(stderr, "expires never") {
@@ -44,7 +44,7 @@ func TestTokenCommand(t *testing.T) {
 	code, stdout, stderr = runToken(t, s, "list")
 	lines := strings.Split(stdout, "\n")
 	if code != 0 || stderr != "" || len(lines) != 4 || strings.Contains(stdout, secret) ||
-		!strings.Contains(lines[1], clusterUID+"  valid") || !strings.Contains(lines[2], "viewer  -") || !strings.Contains(lines[2], "revoked") {
+		!strings.Contains(lines[1], clusterUID+"  valid") || !strings.Contains(lines[2], "viewer  -") || !strings.Contains(lines[0], "RENEWED") || !strings.Contains(lines[2], "revoked") {
 		t.Errorf("the list exited with %d and printed %s, stderr %q", code, stdout, stderr)
 	}
 	var recorded []string
@@ -84,6 +84,10 @@ func TestTokenCommand_InvalidArguments(t *testing.T) {
 		{
 			reason: "an administrator with a cluster", args: []string{"create", "--role=admin", "--name=a", "--cluster=b"},
 			code: 2, out: "--cluster: must be omitted",
+		},
+		{
+			reason: "a renewable viewer", args: []string{"create", "--role=viewer", "--name=a", "--expires=1d", "--renewable"},
+			code: 2, out: "--renewable: must be omitted",
 		},
 		{
 			reason: "a bad time", args: []string{"create", "--role=admin", "--name=a", "--expires=soon"},

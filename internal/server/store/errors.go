@@ -93,6 +93,8 @@ func isRejectedData(err error) bool {
 var (
 	ErrNotFound = errors.New("record not found")
 	ErrConflict = errors.New("another record has the same value in a unique field")
+	// ErrTokenChanged reports a token that was renewed or revoked since it was read.
+	ErrTokenChanged = errors.New("the token was renewed or revoked meanwhile")
 )
 
 // ErrSearchTimeout is the error of a search that took longer than [Config].SearchTimeout.

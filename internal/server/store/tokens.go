@@ -21,15 +21,43 @@ type Token struct {
 	CreatedAt   time.Time
 	// ExpiresAt, RevokedAt and UsedAt are nil for never.
 	ExpiresAt, RevokedAt, UsedAt *time.Time
+	Renewal                      TokenRenewal
 }
 
-const tokenColumns = "tokens.id, tokens.name, tokens.role, tokens.subject, tokens.clusteruid, tokens.clustername, tokens.createdat, tokens.expiresat, tokens.revokedat, tokens.usedat" //nolint:gosec // names of columns
+// TokenRenewal is the state of the renewals of a token. The zero value is that of a token that cannot be renewed.
+type TokenRenewal struct {
+	// Renewable permits the bearer to replace the secret.
+	Renewable bool
+	// At is the time of the last renewal; nil for never.
+	At *time.Time
+	// PreviousExpiresAt is the end of the secret before the last renewal; nil without one.
+	PreviousExpiresAt *time.Time
+	// ByPrevious reports that the token was read by the hash of the secret before the last renewal.
+	ByPrevious bool
+}
 
-func scanToken(scan func(...any) error) (Token, error) {
+// SecretExpiresAt is the end of the secret that the token was read by; nil for never.
+func (t Token) SecretExpiresAt() *time.Time {
+	if t.Renewal.ByPrevious {
+		return t.Renewal.PreviousExpiresAt
+	}
+	return t.ExpiresAt
+}
+
+const tokenColumns = "tokens.id, tokens.name, tokens.role, tokens.subject, tokens.clusteruid, tokens.clustername, tokens.createdat, tokens.expiresat, tokens.revokedat, tokens.usedat, " +
+	"tokens.renewable, tokens.renewedat, tokens.previousexpiresat"
+
+func scanToken(scan func(...any) error) (Token, error) { return scanTokenAnd(scan) }
+
+// scanTokenAnd scans a token and further columns.
+func scanTokenAnd(scan func(...any) error, more ...any) (Token, error) {
 	var t Token
 	var created int64
-	var expires, revoked, used sql.NullInt64
-	err := scan(&t.ID, &t.Name, &t.Role, &t.Subject, &t.ClusterUID, &t.ClusterName, &created, &expires, &revoked, &used)
+	var expires, revoked, used, renewed, previousExpires sql.NullInt64
+	err := scan(append([]any{
+		&t.ID, &t.Name, &t.Role, &t.Subject, &t.ClusterUID, &t.ClusterName, &created, &expires, &revoked, &used,
+		&t.Renewal.Renewable, &renewed, &previousExpires,
+	}, more...)...)
 	if errors.Is(err, sql.ErrNoRows) {
 		return Token{}, ErrNotFound
 	} else if err != nil {
@@ -37,6 +65,7 @@ func scanToken(scan func(...any) error) (Token, error) {
 	}
 	t.CreatedAt = fromMicros(created)
 	t.ExpiresAt, t.RevokedAt, t.UsedAt = optionalTime(expires), optionalTime(revoked), optionalTime(used)
+	t.Renewal.At, t.Renewal.PreviousExpiresAt = optionalTime(renewed), optionalTime(previousExpires)
 	return t, nil
 }
 
@@ -44,8 +73,9 @@ func scanToken(scan func(...any) error) (Token, error) {
 // [ErrConflict] if the hash exists.
 func (s *Store) CreateToken(ctx context.Context, t Token, hash []byte) (Token, error) {
 	t.ID, t.CreatedAt, t.RevokedAt, t.UsedAt = s.ids.next(), fromMicros(now()), nil, nil
-	err := s.exec(ctx, "INSERT INTO tokens (id, name, role, subject, clusteruid, clustername, hash, createdat, expiresat) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-		t.ID, t.Name, t.Role, t.Subject, t.ClusterUID, t.ClusterName, hash, t.CreatedAt.UnixMicro(), optionalMicros(t.ExpiresAt))
+	t.Renewal = TokenRenewal{Renewable: t.Renewal.Renewable}
+	err := s.exec(ctx, "INSERT INTO tokens (id, name, role, subject, clusteruid, clustername, hash, createdat, expiresat, renewable) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+		t.ID, t.Name, t.Role, t.Subject, t.ClusterUID, t.ClusterName, hash, t.CreatedAt.UnixMicro(), optionalMicros(t.ExpiresAt), t.Renewal.Renewable)
 	switch {
 	case isUniqueViolation(err):
 		return Token{}, ErrConflict
@@ -55,9 +85,56 @@ func (s *Store) CreateToken(ctx context.Context, t Token, hash []byte) (Token, e
 	return t, nil
 }
 
-// TokenByHash returns the token with this hash, even if it is expired or revoked; else [ErrNotFound].
+// TokenByHash returns the token whose secret, or secret before the last renewal, has this hash; else [ErrNotFound]. The token may be
+// expired or revoked.
 func (s *Store) TokenByHash(ctx context.Context, hash []byte) (Token, error) {
-	return first(ctx, s.reserved, "SELECT "+tokenColumns+" FROM tokens WHERE hash = ?", []any{hash}, scanToken)
+	return first(ctx, s.reserved, "SELECT "+tokenColumns+", FALSE FROM tokens WHERE hash = ? UNION ALL "+
+		"SELECT "+tokenColumns+", TRUE FROM tokens WHERE previoushash = ?", []any{hash, hash}, scanPresented)
+}
+
+// scanPresented scans a token, and whether it was read by the hash of its previous secret.
+func scanPresented(scan func(...any) error) (Token, error) {
+	var byPrevious bool
+	t, err := scanTokenAnd(scan, &byPrevious)
+	t.Renewal.ByPrevious = byPrevious
+	return t, err
+}
+
+// NewSecret replaces the secret of a token.
+type NewSecret struct {
+	Hash          []byte
+	At, ExpiresAt time.Time
+	// PreviousExpiresAt is the end of the replaced secret.
+	PreviousExpiresAt time.Time
+}
+
+// RenewToken replaces the secret of a token that was read by the hash of the presented secret. The replaced secret remains valid until
+// next.PreviousExpiresAt. If the presented secret is the one before the last renewal, it remains valid as long as before, and the
+// secret of that renewal is no longer valid. RenewToken returns [ErrTokenChanged] if the token was renewed or revoked since it was
+// read, or is not renewable.
+func (s *Store) RenewToken(ctx context.Context, t Token, presented []byte, next NewSecret) (Token, error) {
+	var before int64
+	if t.Renewal.At != nil {
+		before = t.Renewal.At.UnixMicro()
+	}
+	var renewed Token
+	err := s.inTx(ctx, func(ctx context.Context, tx *sql.Tx) (err error) {
+		renewed, err = scanToken(tx.QueryRowContext(ctx, s.dialect.rebind(
+			"UPDATE tokens SET previoushash = ?, previousexpiresat = CASE WHEN hash = ? THEN ? ELSE previousexpiresat END, "+
+				"hash = ?, renewedat = ?, expiresat = ? "+
+				"WHERE id = ? AND (hash = ? OR previoushash = ?) AND COALESCE(renewedat, 0) = ? AND renewable AND revokedat IS NULL "+
+				"RETURNING "+tokenColumns),
+			presented, presented, next.PreviousExpiresAt.UnixMicro(), next.Hash, next.At.UnixMicro(), next.ExpiresAt.UnixMicro(),
+			t.ID, presented, presented, before).Scan)
+		return err
+	})
+	switch {
+	case errors.Is(err, ErrNotFound):
+		return Token{}, ErrTokenChanged
+	case err != nil:
+		return Token{}, fmt.Errorf("renew token: %w", err)
+	}
+	return renewed, nil
 }
 
 // Tokens returns all tokens, oldest first.
