@@ -67,19 +67,27 @@ func newManager(o *options, config *rest.Config, lists *controller.ResourceLists
 // namespaceFile has the namespace of a pod.
 const namespaceFile = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
 
+// podNamespace returns the namespace of the agent's pod; empty outside a cluster.
+func podNamespace() (string, error) {
+	text, err := os.ReadFile(namespaceFile)
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", nil
+	}
+	if err != nil {
+		return "", fmt.Errorf("find the namespace of the pod: %w", err)
+	}
+	return strings.TrimSpace(string(text)), nil
+}
+
 // newHeartbeat returns the heartbeat of the agent, which the statuses name. Outside a cluster, --leader-election-namespace is its
 // namespace; without that flag there is none, and newHeartbeat returns nil.
 func newHeartbeat(o *options, config *rest.Config, reconciler *controller.Reconciler, log logr.Logger) (*leader.Heartbeat, error) {
 	namespace := o.leaderElectionNamespace
 	if namespace == "" {
-		text, err := os.ReadFile(namespaceFile)
-		if errors.Is(err, fs.ErrNotExist) {
-			return nil, nil
+		var err error
+		if namespace, err = podNamespace(); namespace == "" || err != nil {
+			return nil, err
 		}
-		if err != nil {
-			return nil, fmt.Errorf("find the namespace of the pod: %w", err)
-		}
-		namespace = strings.TrimSpace(string(text))
 	}
 	client, err := coordinationclient.NewForConfig(config)
 	if err != nil {

@@ -38,6 +38,7 @@ type options struct {
 	clusterName             string
 	reportSets              bool
 	certDir                 string
+	tokenSecret             string
 	stateDir                string
 	stateMax                resource.QuantityValue
 	watchNamespaces         string
@@ -77,6 +78,8 @@ func newOptions(flags *flag.FlagSet) *options {
 		"PEM file of the certificate authorities that sign the control-plane API's certificate")
 	flags.StringVar(&o.api.TokenFile, "token-file", "",
 		"file with a bearer token for the control-plane API; read again when it changes")
+	flags.StringVar(&o.tokenSecret, "token-secret", "",
+		"Secret that --token-file is mounted from: NAME in the namespace of the agent, or NAMESPACE/NAME; the agent renews its token in it; empty for no renewal")
 	flags.BoolVar(&o.reportSets, "report-sets", true,
 		"use report sets if the control plane takes them; false forces v0: one request per report")
 	flags.StringVar(&o.clusterName, "cluster-name", "",
@@ -130,22 +133,8 @@ func (o *options) validate(args []string) error {
 	o.api.CertFile = filepath.Join(o.certDir, "tls.crt")
 	o.api.KeyFile = filepath.Join(o.certDir, "tls.key")
 	o.outbox.MaxSyncs, o.outbox.MaxLarge = max(1, o.notify.Concurrency*3/4), max(1, o.notify.Concurrency/4)
-	switch o.sink {
-	case sinkAPI:
-		if o.api.Server == "" {
-			return wrong("threeport-api-server", errors.New("--threeport-api-server is missing: give the control-plane API's HOST[:PORT], or --sink=stdout to print reports instead"))
-		}
-		if err := o.api.Validate(); err != nil {
-			return &flagError{
-				[]string{"threeport-api-server", "auth-enabled", "cert-dir", "ca-file", "token-file"},
-				fmt.Errorf("control-plane API (--threeport-api-server, --auth-enabled, --cert-dir, --ca-file, --token-file): %w", err),
-			}
-		}
-		o.outbox.Protocol, o.outbox.InitialSync = notify.ProtocolV0, true
-	case sinkStdout:
-		o.outbox.Protocol = notify.ProtocolStdout
-	default:
-		return wrong("sink", fmt.Errorf("--sink is %q: give api or stdout", o.sink))
+	if err := o.validateSink(); err != nil {
+		return err
 	}
 	if len(o.clusterName) > threeport.MaxClusterName {
 		return wrong("cluster-name", fmt.Errorf("--cluster-name has %d bytes: give %d at most", len(o.clusterName), threeport.MaxClusterName))
@@ -173,6 +162,28 @@ func (o *options) validate(args []string) error {
 		return wrong("pprof-bind-address", fmt.Errorf("--pprof-bind-address is %q: give a loopback address such as 127.0.0.1:6060, because profiles have no authentication", o.pprofAddress))
 	}
 	return o.metrics.validate()
+}
+
+// validateSink completes the options of the destination of reports.
+func (o *options) validateSink() error {
+	switch o.sink {
+	case sinkAPI:
+		if o.api.Server == "" {
+			return wrong("threeport-api-server", errors.New("--threeport-api-server is missing: give the control-plane API's HOST[:PORT], or --sink=stdout to print reports instead"))
+		}
+		if err := o.api.Validate(); err != nil {
+			return &flagError{
+				[]string{"threeport-api-server", "auth-enabled", "cert-dir", "ca-file", "token-file"},
+				fmt.Errorf("control-plane API (--threeport-api-server, --auth-enabled, --cert-dir, --ca-file, --token-file): %w", err),
+			}
+		}
+		o.outbox.Protocol, o.outbox.InitialSync = notify.ProtocolV0, true
+	case sinkStdout:
+		o.outbox.Protocol = notify.ProtocolStdout
+	default:
+		return wrong("sink", fmt.Errorf("--sink is %q: give api or stdout", o.sink))
+	}
+	return o.validateTokenSecret()
 }
 
 // wrong is the error of a flag's value.

@@ -29,3 +29,25 @@ func TestOptions_PprofBindAddress(t *testing.T) {
 		}
 	}
 }
+
+func TestOptions_TokenSecret(t *testing.T) {
+	for _, tt := range []struct {
+		file, secret string
+		want         string // part of the error; empty for none
+	}{
+		{"/etc/threeport/cert/token", "threeport-agent-cert", ""},
+		{"/etc/threeport/cert/token", "agents/threeport-agent-cert", ""},
+		{"/etc/threeport/cert/token", "", ""},
+		{"", "threeport-agent-cert", "--token-secret needs --token-file"},
+		{"/etc/threeport/cert/token", "a/b/c", "--token-secret is"},
+		{"/etc/threeport/cert/token", "/b", "--token-secret is"},
+		{"/etc/threeport/cert/token", "a/", "--token-secret is"},
+		{"/etc/threeport/cert/token", "Cert", "--token-secret is"},
+		{"/etc/threeport/cert/my token", "cert", "no key of the Secret"},
+	} {
+		err := parse(t, "--threeport-api-server=https://api.example", "--auth-enabled=false", "--token-file="+tt.file, "--token-secret="+tt.secret).validate(nil)
+		if (err == nil) != (tt.want == "") || err != nil && !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("--token-file=%s --token-secret=%s: got error %v, want %q", tt.file, tt.secret, err, tt.want)
+		}
+	}
+}

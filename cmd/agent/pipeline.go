@@ -8,6 +8,7 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
+	"github.com/threeport/threeport-agent/internal/agent/credential"
 	"github.com/threeport/threeport-agent/internal/agent/filter"
 	"github.com/threeport/threeport-agent/internal/agent/leader"
 	"github.com/threeport/threeport-agent/internal/agent/notify"
@@ -26,7 +27,8 @@ type pipeline struct {
 	resyncer    *resync.Resyncer          // nil if reports are printed
 	negotiation *notify.NegotiatingSender // nil with one protocol only
 	notifier    *notify.Notifier
-	heartbeat   *leader.Heartbeat // nil without a namespace for its Lease
+	heartbeat   *leader.Heartbeat   // nil without a namespace for its Lease
+	renewer     *credential.Renewer // nil without --token-secret
 }
 
 // runUnder runs the manager, and the pipeline while this replica leads, until the context ends. It returns the errors of
@@ -91,6 +93,9 @@ func (p pipeline) run(leading, untilStopped context.Context) error {
 	}
 	if p.heartbeat != nil {
 		others.Go(func() { p.heartbeat.Run(leading) })
+	}
+	if p.renewer != nil {
+		others.Go(func() { p.renewer.Run(leading) })
 	}
 	others.Wait()
 	if lostLease() { // the function above may not have run yet

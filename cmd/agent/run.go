@@ -76,6 +76,9 @@ func run(ctx context.Context, o *options, live *liveConfig) (err error) {
 	if p.heartbeat, err = newHeartbeat(o, config, reconciler, log("heartbeat")); err != nil {
 		return err
 	}
+	if p.renewer, err = newRenewer(o, config, api, metrics.Registry, log("credential")); err != nil {
+		return err
+	}
 	p.reporter = reporter.New(
 		o.reporter, clients, targets, reports, state, reporter.NewMetrics(metrics.Registry), log("reporter"), reconciler.Changed)
 	reconciler.SetReporter(p.reporter)

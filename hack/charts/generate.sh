@@ -15,6 +15,7 @@ mkdir -p {"$agent","$controlplane"}/{files,templates}
 
 # The objects that components add. The file has the name of the component.
 components=config/components
+cp $components/agent-token/role.yaml "$agent/files/agent-token.yaml"
 cp $components/all-kinds/role.yaml "$agent/files/all-kinds.yaml"
 cp $components/secrets/role.yaml "$agent/files/secrets.yaml"
 cp $components/network-policy/network_policy.yaml "$agent/files/network-policy.yaml"
