@@ -92,7 +92,7 @@ CLEANUP_TESTS = TestDemo_Interrupted TestDemo_Hints TestStop_LeavesNothing TestK
 # One test for each thing that fails: process, answers, disk, network, API server, permission, leader.
 FAULT_TESTS   = TestControlPlane_ReplicasKilled TestAgent_KilledFiftyTimes TestProtocol_ReportSetsComeAndGo TestDelivery_AnswersLost \
 	TestStateDir_Torn TestStateDir_DiskFails TestNetwork_Impaired TestAPIServer_Restarts TestPermission_RemovedAndRestored \
-	TestLeader_Takeover TestControlPlane_BackupRestored
+	TestLeader_Takeover TestControlPlane_BackupRestored TestCredentials_TokenRenewsItself
 # One attack for each thing that a client uses up or takes: bodies, lists, nesting, connections, certificates, requests, watches, writes,
 # logins, and the rows of another cluster.
 ATTACK_TESTS  = TestMemory_AgentSendsLargeBodies TestMemory_ViewerListsAllEvents TestMemory_AgentNestsObjectsInDefinition \

@@ -17,8 +17,8 @@ import (
 	"github.com/threeport/threeport-agent/internal/e2e/upstream"
 )
 
-// agentUser is the user that the agent's ClusterRoles are bound to.
-const agentUser = "agent"
+// AgentUser is the user that the agent's ClusterRoles are bound to.
+const AgentUser = "agent"
 
 // Cluster is a cluster with the CRD and the ClusterRoles of the agent.
 type Cluster struct {
@@ -35,10 +35,10 @@ func StartCluster(ctx context.Context, root string, options cluster.Options) (*C
 	out := &Cluster{Cluster: c}
 	up, err := upstream.New(c.Config(), upstream.API{})
 	if err == nil {
-		err = up.Install(ctx, root, agentUser)
+		err = up.Install(ctx, root, AgentUser)
 	}
 	if err == nil {
-		out.AgentKubeconfig, _, err = c.User(agentUser)
+		out.AgentKubeconfig, _, err = c.User(AgentUser)
 	}
 	if err != nil {
 		return nil, errors.Join(err, c.Stop())

@@ -97,7 +97,7 @@ func (w *World) Remove(obj *unstructured.Unstructured) {
 func (w *World) InstallCRD(group, kind, plural string) *unstructured.Unstructured {
 	w.Helper()
 	crd := w.InstallForbiddenCRD(group, kind, plural)
-	w.Must(w.Upstream.Grant(w.Ctx, upstream.WatchRole(crd.GetName(), group, plural), agentUser))
+	w.Must(w.Upstream.Grant(w.Ctx, upstream.WatchRole(crd.GetName(), group, plural), AgentUser))
 	w.AwaitAgentMayWatch(group, plural)
 	return crd
 }
@@ -107,7 +107,7 @@ func (w *World) AwaitAgentMayWatch(group, resource string) {
 	w.Helper()
 	for _, verb := range []string{"list", "watch"} {
 		review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
-			User:               agentUser,
+			User:               AgentUser,
 			ResourceAttributes: &authorizationv1.ResourceAttributes{Verb: verb, Group: group, Resource: resource},
 		}}
 		w.Eventually(fmt.Sprintf("the permission of the agent to %s %s.%s", verb, resource, group), func() error {
