@@ -178,6 +178,16 @@ func chartAdoptsKustomization(c chartInstallTest) {
 	c.expect("the release has the Deployment", "Helm", "-n", installNamespace, "get", "deployment", agentChart.name,
 		"-o", `jsonpath={.metadata.labels.app\.kubernetes\.io/managed-by}`)
 	c.expect("the release keeps the ThreeportWorkload", uid, workload...)
+
+	upgrade := []string{"upgrade", agentChart.name, agentChart.path(), "--set", "extraArgs={--cluster-name=two}"}
+	if _, err := c.charts.try(c.charts.helm4, append(upgrade, "--namespace", installNamespace, "--kubeconfig", c.kubeconfig)...); err == nil {
+		c.Error("an upgrade of the taken objects without --force-conflicts succeeds: drop the advice in docs/helm.md")
+	}
+	c.helm(c.charts.helm4, installNamespace, append(upgrade, "--force-conflicts")...)
+	args := c.run("-n", installNamespace, "get", "deployment", agentChart.name, "-o", "jsonpath={.spec.template.spec.containers[0].args}")
+	if !strings.Contains(args, `"--cluster-name=two"`) {
+		c.Errorf("the upgrade of the taken objects does not set the flag: %s", args)
+	}
 }
 
 // expect runs kubectl and compares its output.

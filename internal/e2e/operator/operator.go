@@ -33,8 +33,9 @@ const (
 
 // Names in overlay/kustomization.yaml.
 const (
-	imageRef   = "localhost/threeport-agent:local"
-	apiService = "10.96.0.20:443"
+	imageName  = "localhost/threeport-agent"
+	imageTag   = "local"
+	apiAddress = "10.96.0.20"
 )
 
 // rolloutTimeout is long enough for every rollout that does not hang.
@@ -52,7 +53,7 @@ func NewCredentials(dir string) (*Credentials, error) {
 	if err != nil {
 		return nil, err
 	}
-	serving, err := authority.Serving("threeport-api-server", apiHost)
+	serving, err := authority.Serving("threeport-api-server", apiHost, apiAddress)
 	if err != nil {
 		return nil, err
 	}
@@ -97,6 +98,7 @@ type Operator struct {
 	cluster *cluster.Cluster
 	client  kubernetes.Interface
 	kubectl string
+	overlay string
 }
 
 // Install builds the agent's image from the source tree at root, loads it, and applies config/ with the overlay. api is the
@@ -111,25 +113,40 @@ func Install(ctx context.Context, c *cluster.Cluster, root string, credentials *
 	if err != nil {
 		return nil, fmt.Errorf("make client: %w", err)
 	}
-	o := &Operator{cluster: c, client: client, kubectl: binaries[cluster.Kubectl]}
+	o := &Operator{
+		cluster: c, client: client, kubectl: binaries[cluster.Kubectl], overlay: filepath.Join(root, "internal", "e2e", "operator", "overlay"),
+	}
 	archive := filepath.Join(c.Dir(), "agent-image.tar")
-	if err := image.Target(ctx, root, "agent", runtime.GOARCH, archive, imageRef); err != nil {
+	if err := image.Target(ctx, root, "agent", runtime.GOARCH, archive, imageName+":"+imageTag); err != nil {
 		return nil, err
 	}
 	if err := c.LoadImage(ctx, archive); err != nil {
 		return nil, err
 	}
-	if err := c.Publish(ctx, apiService, api); err != nil {
+	if err := c.Publish(ctx, apiAddress+":443", api); err != nil {
 		return nil, err
 	}
 	if err := o.createSecrets(ctx, credentials); err != nil {
 		return nil, err
 	}
-	overlay := filepath.Join(root, "internal", "e2e", "operator", "overlay")
-	if _, err := o.Kubectl(ctx, "apply", "--server-side", "-k", overlay); err != nil {
-		return nil, err
+	return o, o.Apply(ctx)
+}
+
+// Apply applies config/ with the overlay, and returns after the rollout.
+func (o *Operator) Apply(ctx context.Context) error {
+	if _, err := o.Kubectl(ctx, "apply", "--server-side", "-k", o.overlay); err != nil {
+		return err
 	}
-	return o, o.AwaitRollout(ctx)
+	return o.AwaitRollout(ctx)
+}
+
+// ChartValues returns the arguments of Helm with which the chart of the agent installs the same as [Operator.Apply]. No DNS server runs,
+// so the chart has the address of the control-plane API.
+func ChartValues() []string {
+	return []string{
+		"--set", "image.repository=" + imageName, "--set", "image.tag=" + imageTag, "--set", "image.pullPolicy=Never",
+		"--set", "threeportApiServer=" + apiAddress,
+	}
 }
 
 // createSecrets creates the namespace and the Secrets of the Deployment.
