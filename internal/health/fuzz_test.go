@@ -125,8 +125,8 @@ func wellFormed(t *testing.T, a Assessment) {
 	if a.Status == Healthy && a.Reason != "" && a.Reason != Completed && !a.idle() || a.Status != Healthy && a.Reason == "" {
 		t.Errorf("the status is %s with the reason %q", a.Status, a.Reason)
 	}
-	if len(a.Message) > 16<<10 || !utf8.ValidString(a.Message) {
-		t.Errorf("the message has %d bytes, want at most 16 KiB of UTF-8", len(a.Message))
+	if len(a.Reason) > maxReason || len(a.Message) > maxAssessment || !utf8.ValidString(a.Message) {
+		t.Errorf("the reason has %d bytes and the message %d, want at most %d and %d of UTF-8", len(a.Reason), len(a.Message), maxReason, maxAssessment)
 	}
 }
 
@@ -209,6 +209,28 @@ func TestObject_TooLargeStatus_IsNotHealthy(t *testing.T) {
 		if took := cputime.Used(t) - began; took > 5*time.Second {
 			t.Errorf("assessing %s took %s of CPU time, want at most 5 s", name, took)
 		}
+	}
+}
+
+// The author of a status chooses its keys, and a verdict is kept as long as its object.
+func TestObject_LongKeys_AreCut(t *testing.T) {
+	const size = 1 << 20
+	long := strings.Repeat("Long", size/4)
+	for name, status := range map[string]map[string]any{
+		"a flag":             {"ready" + long: false},
+		"a count":            {"ready" + long: int64(1), "desired" + long: int64(2)},
+		"a count of faults":  {"unavailable" + long: int64(1)},
+		"a count of failed":  {"failed" + long: int64(1), "failedPods" + long: int64(1)},
+		"a field of a part":  {long: map[string]any{"conditions": []any{map[string]any{"type": "Ready", "status": "False", "reason": long}}}},
+		"a type":             {"conditions": []any{map[string]any{"type": "Ready" + long, "status": "False"}}},
+		"a reason":           {"conditions": []any{map[string]any{"type": "Ready", "status": "False", "reason": long}}},
+		"a phase":            {"phase": "Failed" + long},
+		"a path of versions": {long: map[string]any{"currentVersion": "1", "desiredVersion": "2"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			thing := &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"name": "one"}, "status": status}}
+			wellFormed(t, Object(schema.GroupKind{Group: "example.com", Kind: "Thing"}, thing, Context{Now: caseTime}))
+		})
 	}
 }
 

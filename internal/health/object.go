@@ -44,12 +44,19 @@ func Object(kind schema.GroupKind, obj runtime.Object, ctx Context) Assessment {
 		a = assessMetadata(kind, subject, o, ctx)
 	}
 	a.Subject = subject
-	return a.withEncodableSince()
+	return a.bounded()
 }
 
-// withEncodableSince leaves out a start outside of the years that RFC 3339 can write, because nothing could encode it. The API
-// server accepts the last second of 9999 west of Greenwich, which is in the year 10000 in UTC.
-func (a Assessment) withEncodableSince() Assessment {
+// The bounds of an assessment's texts, in bytes. A caller keeps them as long as the object exists, whose keys may have a megabyte each.
+const (
+	maxReason     = 256 // as a report has
+	maxAssessment = 4 << 10
+)
+
+// bounded returns an assessment with short texts. It leaves out a start outside of the years that RFC 3339 can write, because nothing
+// could encode it. The API server accepts the last second of 9999 west of Greenwich, which is in the year 10000 in UTC.
+func (a Assessment) bounded() Assessment {
+	a.Reason, a.Message = truncate(a.Reason, maxReason), truncate(a.Message, maxAssessment)
 	if year := a.Since.UTC().Year(); year < 1 || year > 9999 {
 		a.Since = time.Time{}
 	}

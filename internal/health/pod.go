@@ -42,7 +42,7 @@ func podFields(s *fields, ctx Context) Assessment {
 func Pod(pod *corev1.Pod, ctx Context) Assessment {
 	a := podStatus(pod, ctx)
 	a.Revision = pod.Labels[appsv1.ControllerRevisionHashLabelKey]
-	return a.withEncodableSince()
+	return a.bounded()
 }
 
 func podStatus(pod *corev1.Pod, ctx Context) Assessment {

@@ -311,5 +311,9 @@ func (v *statusScan) name(path []string) string {
 	if len(path) > 4 {
 		path = path[len(path)-4:]
 	}
-	return v.object.subject() + ": " + strings.TrimSuffix(strings.Join(path, "."), ":")
+	parts := make([]string, len(path))
+	for i, part := range path {
+		parts[i] = truncateMiddle(part, maxName)
+	}
+	return v.object.subject() + ": " + strings.TrimSuffix(strings.Join(parts, "."), ":")
 }
