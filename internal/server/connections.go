@@ -86,6 +86,8 @@ type connection struct {
 	isHTTP1   atomic.Bool  // it had a request of HTTP/1.1, so that it never has one of HTTP/2
 	handshake atomic.Int64 // the bytes that the client may still send in the TLS handshake; 0 after it
 
+	records tlsRecords // that Read has begun
+
 	overhead atomic.Pointer[overhead]
 	shares   *senderOverhead // the overhead of its sender; nil without an authenticated request. Guarded by the mutex of connections.
 	done     chan struct{}   // closed with the connection

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"encoding/binary"
 	"math"
 	"net/http"
 	"sync"
@@ -9,7 +10,7 @@ import (
 
 // The bytes per second that a client may send besides bodies that a handler reads, and the most at once. A frame of HTTP/2 may begin a
 // request and reset it, or be no request at all. It comes to no handler, so no other limit counts it, and it costs the server much more
-// than the client. A connection of HTTP/1.1 has these limits until its first request only: all that it sends comes to a handler.
+// than the client. From its first request on, a connection of HTTP/1.1 counts records of TLS instead of bytes: its bytes come to a handler.
 const (
 	// Those of one connection without an authenticated request. Its first read is never late, so the first request of a sender ends this
 	// limit. The burst is small, because a client may connect again and again. In a crowd of connections, each has a part of the rate.
@@ -19,6 +20,9 @@ const (
 	// Those of all connections of one sender together.
 	overheadPerSecond = 256 << 10
 	overheadBurst     = 256 << 10
+
+	// recordCost is how many bytes a record of TLS counts. A record may update a key. Then the server derives keys and sends a record.
+	recordCost = 64
 )
 
 // overheadCheck is how often a connection that pauses checks whether it is authenticated meanwhile, or closed.
@@ -85,16 +89,20 @@ func (o *overhead) isFull(now time.Time) bool { return o.wait(o.place()+o.burst,
 
 // isLimited reports whether bytes count. A trusted proxy has the requests of many clients, and a TLS handshake has a limit of its own.
 func (c *connection) isLimited() bool {
-	return c.refused != nil && c.handshake.Load() <= 0 && !c.isHTTP1.Load()
+	return c.refused != nil && c.handshake.Load() <= 0
 }
 
-// received counts bytes from the client, and lets the connection of a sender pause before the server has them.
-func (c *connection) received(bytes int) {
+// received counts what the client sent, and lets the connection of a sender pause before the server has it.
+func (c *connection) received(bytes []byte) {
+	count, records := len(bytes), c.records.next(bytes)
 	if !c.isLimited() {
 		return
 	}
+	if c.isHTTP1.Load() {
+		count = recordCost * records
+	}
 	o := c.overhead.Load()
-	if place := o.spend(bytes); o.shared {
+	if place := o.spend(count); o.shared {
 		c.pause(func() time.Duration { return o.wait(place, time.Now(), 1) })
 	}
 }
@@ -138,7 +146,32 @@ func (c *connection) pause(wait func() time.Duration) {
 
 // bodyRead takes back the bytes of a body that a handler has read.
 func bodyRead(req *http.Request, bytes int) {
-	if opened, ok := req.Context().Value(connectionKey{}).(*connection); ok && opened.isLimited() {
+	if opened, ok := req.Context().Value(connectionKey{}).(*connection); ok && opened.isLimited() && !opened.isHTTP1.Load() {
 		opened.overhead.Load().giveBack(bytes)
 	}
+}
+
+// tlsRecords follows the records of TLS in the bytes of a client.
+type tlsRecords struct {
+	header []byte // that has arrived of the next record
+	rest   int    // bytes of the present record that have not arrived
+}
+
+// next returns the number of records whose header ends in these bytes.
+func (r *tlsRecords) next(bytes []byte) (records int) {
+	const headerBytes = 5 // type, version and length: RFC 8446, section 5.1
+	for len(bytes) > 0 {
+		if r.rest > 0 {
+			n := min(r.rest, len(bytes))
+			r.rest, bytes = r.rest-n, bytes[n:]
+			continue
+		}
+		n := min(headerBytes-len(r.header), len(bytes))
+		r.header, bytes = append(r.header, bytes[:n]...), bytes[n:]
+		if len(r.header) == headerBytes {
+			r.rest, r.header = int(binary.BigEndian.Uint16(r.header[3:])), r.header[:0]
+			records++
+		}
+	}
+	return records
 }

@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/http"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -110,18 +111,34 @@ func TestConnection_Received_CountsAfterTheHandshake(t *testing.T) {
 		return o.wait(o.place(), time.Now(), 1) > 0
 	}
 	opened.handshake.Store(1)
-	if opened.received(1 << 20); pauses() {
+	if opened.received(make([]byte, 1<<20)); pauses() {
 		t.Error("the bytes of a handshake count")
 	}
 	opened.handshake.Store(0)
 	refused := opened.refused
 	opened.refused = nil // as that of a trusted proxy
-	if opened.received(1 << 20); pauses() {
+	if opened.received(make([]byte, 1<<20)); pauses() {
 		t.Error("the bytes of a trusted proxy count")
 	}
 	opened.refused = refused
-	if opened.received(1 << 20); !pauses() {
+	if opened.received(make([]byte, 1<<20)); !pauses() {
 		t.Error("after the handshake, there is no pause")
+	}
+}
+
+func TestTLSRecords_AreCountedAcrossReads(t *testing.T) {
+	records := []byte{22, 3, 1, 0, 2, 'a', 'b', 23, 3, 3, 0, 0, 23, 3, 3, 1, 0}
+	records = append(records, make([]byte, 256)...)
+	records = append(records, 23, 3, 3, 0, 1, 'c')
+	for size := 1; size <= len(records); size++ {
+		var r tlsRecords
+		n := 0
+		for piece := range slices.Chunk(records, size) {
+			n += r.next(piece)
+		}
+		if n != 4 || r.rest != 0 || len(r.header) != 0 {
+			t.Errorf("pieces of %d bytes have %d records and leave %+v, want 4 and nothing", size, n, r)
+		}
 	}
 }
 
@@ -164,6 +181,43 @@ func TestConnections_Overhead_IsShared(t *testing.T) {
 			t.Errorf("64 connections without an authenticated request are a crowd of %d, want 4", crowd)
 		}
 	})
+}
+
+// The bytes of a body do not count, also not those of chunks of HTTP/1.1.
+func TestServer_LongBody_IsReadAtOnce(t *testing.T) {
+	const size = 8 << 20 // 30 s at the rate of a sender
+	s := startTLS(t, "sqlite:"+filepath.Join(t.TempDir(), "rows.db"), nil)
+	header := asJSON()
+	header.Set("Authorization", "Bearer "+s.token(t, "--role=admin", "--name=jane"))
+	for _, isHTTP2 := range []bool{false, true} {
+		transport := &http.Transport{TLSClientConfig: trust(s.authority.PEM()), ForceAttemptHTTP2: isHTTP2}
+		body := io.MultiReader(strings.NewReader(`{"Name":"`), io.LimitReader(endless{}, size), strings.NewReader(`"}`)) // of unknown length
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.url+"/v0/workload-instances", body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header = header
+		begun := time.Now()
+		resp, err := transport.RoundTrip(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = resp.Body.Close()
+		transport.CloseIdleConnections()
+		if took := time.Since(begun); resp.StatusCode != http.StatusBadRequest || took > 15*time.Second {
+			t.Errorf("HTTP/2 %t: %d after %s, want the refusal of a long name at once", isHTTP2, resp.StatusCode, took)
+		}
+	}
+}
+
+// endless is a text without an end.
+type endless struct{}
+
+func (endless) Read(p []byte) (int, error) {
+	for i := range p {
+		p[i] = 'x'
+	}
+	return len(p), nil
 }
 
 // A refusal does not wait for the rest of a body, whatever the reason. Later requests of a sender keep their connection.

@@ -63,7 +63,7 @@ func (c *connection) Read(into []byte) (int, error) {
 	if c.handshake.Load() > 0 && c.handshake.Add(-int64(n)) <= 0 {
 		return 0, errLongHandshake
 	}
-	c.received(n)
+	c.received(into[:n])
 	if c.refused != nil {
 		if pause := c.refused.pause(time.Now()); pause > 0 {
 			<-time.After(pause)
