@@ -30,18 +30,16 @@ type pin struct {
 	tags     string               // build tags
 }
 
-func pins() []pin {
+// source returns the folder of a pin, below the root of the source tree.
+func (p pin) source(root string) string { return filepath.Join(root, pinsDir, p.name) }
+
+// pins returns all pins, with one of Kubernetes.
+func pins(kubernetes pin) []pin {
 	return []pin{
 		{name: "etcd", module: "go.etcd.io/etcd/server/v3", packages: map[Component]string{
 			Etcd: "go.etcd.io/etcd/server/v3",
 		}},
-		{name: "kubernetes", module: kubernetesModule, packages: map[Component]string{
-			APIServer:         kubernetesModule + "/cmd/kube-apiserver",
-			ControllerManager: kubernetesModule + "/cmd/kube-controller-manager",
-			Scheduler:         kubernetesModule + "/cmd/kube-scheduler",
-			Kubectl:           kubernetesModule + "/cmd/kubectl",
-			Kubelet:           kubernetesModule + "/cmd/kubelet",
-		}},
+		kubernetes,
 		{name: "kwok", module: "sigs.k8s.io/kwok", packages: map[Component]string{
 			Kwok: "sigs.k8s.io/kwok/cmd/kwok",
 		}},
@@ -54,23 +52,20 @@ func pins() []pin {
 // from the user's cache folder. `go build` builds them there from the modules pinned in internal/e2e/cluster/pins. That takes
 // minutes the first time, and again after a change of a pin or of Go's version. kubectl on the PATH is preferred.
 //
+// THREEPORT_KUBERNETES chooses another minor of Kubernetes, whose pin is beside that of the default. kubectl comes from that pin
+// too. The binaries of each pin have a folder in the cache, so those of several minors are kept.
+//
 // It writes progress to log, which may be nil. Several processes may call it at the same time: one builds, the others wait. An
 // error of a build contains the compiler's output.
 func FindBinaries(ctx context.Context, log io.Writer, want ...Component) (Binaries, error) {
 	if log == nil {
 		log = io.Discard
 	}
-	found := Binaries{}
-	if slices.Contains(want, Kubectl) {
-		if path, err := exec.LookPath(string(Kubectl)); err == nil {
-			found[Kubectl] = path
-		}
+	chosen, err := chosenMinor()
+	if err != nil {
+		return nil, err
 	}
-	for c, path := range assets(os.Getenv(assetsEnv)) {
-		if slices.Contains(want, c) {
-			found[c] = path
-		}
-	}
+	found := readyBinaries(chosen, want)
 	missing := slices.DeleteFunc(slices.Clone(want), func(c Component) bool { return found[c] != "" })
 	if len(missing) == 0 {
 		return found, nil
@@ -80,8 +75,15 @@ func FindBinaries(ctx context.Context, log io.Writer, want ...Component) (Binari
 	if err != nil {
 		return nil, err
 	}
-	for _, p := range pins() {
-		b, err := newBuilder(ctx, p, filepath.Join(root, pinsDir, p.name), log)
+	kubernetes, err := kubernetesPin(ctx, root, chosen)
+	if err != nil {
+		return nil, err
+	}
+	if slices.Contains(missing, Kubelet) && kubernetes.packages[Kubelet] == "" {
+		return nil, fmt.Errorf("%s=%s has no %s, which only the default has: unset %s", KubernetesEnv, chosen, Kubelet, KubernetesEnv)
+	}
+	for _, p := range pins(kubernetes) {
+		b, err := newBuilder(ctx, p, p.source(root), log)
 		if err != nil {
 			return nil, err
 		}
@@ -95,6 +97,22 @@ func FindBinaries(ctx context.Context, log io.Writer, want ...Component) (Binari
 		}
 	}
 	return found, nil
+}
+
+// readyBinaries returns the wanted binaries that need no build.
+func readyBinaries(chosen string, want []Component) Binaries {
+	found := Binaries{}
+	if slices.Contains(want, Kubectl) && chosen == "" {
+		if path, err := exec.LookPath(string(Kubectl)); err == nil {
+			found[Kubectl] = path
+		}
+	}
+	for c, path := range assets(os.Getenv(assetsEnv)) {
+		if slices.Contains(want, c) {
+			found[c] = path
+		}
+	}
+	return found
 }
 
 // Program is a program of another project, pinned by a module of this repository.
@@ -181,7 +199,7 @@ func SourceTree() (string, error) {
 
 func rootAbove(dir string) (string, bool) {
 	for {
-		_, err := os.Stat(filepath.Join(dir, pinsDir, "kubernetes", "go.mod"))
+		_, err := os.Stat(filepath.Join(dir, pinsDir, kubernetesPinName, "go.mod"))
 		if err == nil {
 			return dir, true
 		}

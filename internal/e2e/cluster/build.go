@@ -2,7 +2,6 @@ package cluster
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -66,7 +65,7 @@ func (b builder) binary(ctx context.Context, c Component) (string, error) {
 	if executable(path) { // the other process was about this one
 		return path, nil
 	}
-	version, err := b.version(ctx)
+	version, err := b.pin.version(ctx, b.source)
 	if err != nil {
 		return "", err
 	}
@@ -134,26 +133,6 @@ func removeUnfinished(dir string) error {
 		}
 	}
 	return nil
-}
-
-// version returns the version of the main module in the pin's go.mod.
-func (b builder) version(ctx context.Context) (string, error) {
-	raw, err := goTool(ctx, b.source, "mod", "edit", "-json")
-	if err != nil {
-		return "", err
-	}
-	var mod struct {
-		Require []struct{ Path, Version string }
-	}
-	if err := json.Unmarshal(raw, &mod); err != nil {
-		return "", fmt.Errorf("decode go.mod of pin %s: %w", b.pin.name, err)
-	}
-	for _, r := range mod.Require {
-		if r.Path == b.pin.module {
-			return r.Version, nil
-		}
-	}
-	return "", fmt.Errorf("pin %s does not require %s: fix %s", b.pin.name, b.pin.module, filepath.Join(b.source, "go.mod"))
 }
 
 // linkerFlags strip the binary and, for Kubernetes, set its version as its release build does. Without that every component

@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
@@ -132,7 +133,11 @@ func (c *Cluster) start(ctx context.Context) error {
 			return err
 		}
 	}
-	_, _ = fmt.Fprintf(c.options.Log, "API server is ready at https://%s after %s\n", address(c.ports.api), since(begin))
+	version, err := discovery.ToServerVersionInterfaceWithContext(c.client.Discovery()).ServerVersionWithContext(ctx)
+	if err != nil {
+		return fmt.Errorf("get version of API server: %w", err)
+	}
+	_, _ = fmt.Fprintf(c.options.Log, "API server %s is ready at https://%s after %s\n", version.GitVersion, address(c.ports.api), since(begin))
 	return c.startRest(ctx, begin)
 }
 

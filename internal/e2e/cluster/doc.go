@@ -10,7 +10,7 @@
 //	client, err := kubernetes.NewForConfig(c.Config())
 //
 // The binaries are built from the modules pinned in internal/e2e/cluster/pins, once per user and machine; see
-// [FindBinaries].
+// [FindBinaries]. [KubernetesEnv] chooses another minor of Kubernetes.
 //
 // # Pods
 //
