@@ -66,6 +66,11 @@ func crdRejectsInvalidSpecs(target installTarget) {
 	target.Helper()
 	target.installCRD()
 
+	// Kubernetes validates the formats int32 and int64 since 1.36. Until then, a number that int64 cannot hold is no integer.
+	notInt64 := "must be of type int64"
+	if kubernetesBefore(target.T, target.client, 36) {
+		notInt64 = "must be of type integer"
+	}
 	tests := []struct {
 		reason string
 		spec   string
@@ -148,12 +153,12 @@ func crdRejectsInvalidSpecs(target installTarget) {
 		{
 			reason: "an ID beyond int64 would be rounded",
 			spec:   "{workloadType: WorkloadInstance, workloadInstanceId: 9223372036854775808}",
-			want:   []string{"spec.workloadInstanceId", "must be of type int64"},
+			want:   []string{"spec.workloadInstanceId", notInt64},
 		},
 		{
 			reason: "an ID with a fraction",
 			spec:   "{workloadType: WorkloadInstance, workloadInstanceId: 1.5}",
-			want:   []string{"spec.workloadInstanceId", "must be of type int64"},
+			want:   []string{"spec.workloadInstanceId", notInt64},
 		},
 
 		{

@@ -5,8 +5,10 @@ import (
 	"strings"
 	"testing"
 
+	utilversion "k8s.io/apimachinery/pkg/util/version"
 	"k8s.io/apimachinery/pkg/version"
 	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/kubernetes"
 
 	"github.com/threeport/threeport-agent/internal/e2e/cluster"
 )
@@ -29,6 +31,20 @@ func TestKubernetes_IsChosenVersion(t *testing.T) {
 	for _, problem := range versionProblems(got, pinned, os.Getenv(cluster.KubernetesEnv)) {
 		t.Error(problem)
 	}
+}
+
+// kubernetesBefore reports whether an API server is of an earlier Kubernetes than 1.minor.
+func kubernetesBefore(t *testing.T, client kubernetes.Interface, minor uint) bool {
+	t.Helper()
+	info, err := discovery.ToServerVersionInterfaceWithContext(client.Discovery()).ServerVersionWithContext(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	server, err := utilversion.ParseGeneric(info.GitVersion)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return server.LessThan(utilversion.MajorMinor(1, minor))
 }
 
 // versionProblems compares a reported version with the pinned version and the chosen minor; both may be empty. The linker sets
