@@ -106,6 +106,9 @@ LONG_TESTS    = ./internal/agent/reporter ./internal/server/store ./internal/age
 UNIT_TESTS    = $(LONG_TESTS) ./...
 UNIT_AT_ONCE  = $$(($$(nproc 2>/dev/null || echo 4) + 1))
 
+# The minors of Kubernetes that test-compatibility runs on; each is pinned in internal/e2e/cluster/pins.
+MINORS = 1.35 1.36 1.37
+
 # only makes a regular expression of the names of tests; exist fails if one is not in these folders.
 only  = '^($(subst $() ,|,$(strip $(1))))$$'
 exist = for test in $(1); do grep -qr --include='*_test.go' "^func $$test(" $(2) || { echo "There is no $$test." >&2; exit 1; }; done
@@ -235,16 +238,25 @@ unit: cluster-binaries ## Run the tests of each package, with a real API server 
 	$(GO) test $(RACE) -timeout 30m -p $(UNIT_AT_ONCE) -parallel 8 $(UNIT_TESTS)
 
 # These suites are too long for each change, or matter for a change of one place only.
-NIGHTLY = test-attacks test-faults test-tools test-tools-cleanup test-monitoring test-bundle
+NIGHTLY = test-attacks test-faults test-tools test-tools-cleanup test-monitoring test-bundle test-compatibility
 
 .PHONY: nightly
-nightly: ## Run the suites that `.ci/run` leaves out, one after the other: 60 min; Linux, root, all packages
+nightly: ## Run the suites that `.ci/run` leaves out, one after the other: 80 min; Linux, root, all packages
 	@failed=; for target in $(NIGHTLY); do $(MAKE) --no-print-directory $$target || failed="$$failed $$target"; done; \
 	[ -z "$$failed" ] || { echo "nightly: these failed:$$failed" >&2; exit 1; }
 
 .PHONY: test-e2e
 test-e2e: cluster-binaries ## Run the agent as a process on whole control planes: 4 min
 	$(E2E_TEST) -short -timeout 60m -p 2 -parallel 4 . ./kstatus ./openapi ./operators ./oracle ./scenario/... ./upstream
+
+# The first test prints the version that the API server reports. A minor that fails does not stop the others.
+.PHONY: test-compatibility
+test-compatibility: ## Run the agent as a process on each Kubernetes of MINORS: 5 min each, and minutes to build it
+	@failed=; for minor in $(MINORS); do \
+		echo "=== Kubernetes $$minor" && export THREEPORT_KUBERNETES=$$minor && $(MAKE) --no-print-directory cluster-binaries && \
+		$(E2E_TEST) -v -run $(call only,TestKubernetes_IsChosenVersion) . && \
+		$(E2E_TEST) -short -timeout 60m -parallel 4 . || failed="$$failed $$minor"; \
+	done; [ -z "$$failed" ] || { echo "test-compatibility: FAILED on Kubernetes$$failed" >&2; exit 1; }
 
 .PHONY: test-alerts
 test-alerts: ## Test the alerts and recording rules with promtool: 10 s; minutes the first time

@@ -15,6 +15,22 @@ if [ -n "$unused" ]; then
   exit 1
 fi
 
+# Each pin of Kubernetes has the staging modules of its version. The tests run on the pinned minors, and the document names them.
+minors=
+for pin in internal/e2e/cluster/pins/kubernetes*/go.mod; do
+  version=$(sed -n 's/^\tk8s\.io\/kubernetes v\([0-9.]*\).*/\1/p' "$pin")
+  minors+="${version%.*} "
+  other=$(sed -n 's/.*=> \(k8s\.io\/.*\)/\1/p' "$pin" | sed "/ v0\.${version#*.}\$/d")
+  [ -z "$other" ] || { echo "$pin has staging modules of another version than v0.${version#*.}: $other" >&2; exit 1; }
+done
+minors=$(tr ' ' '\n' <<<"$minors" | sort -uV | xargs)
+check_minors() {
+  [ "$2" = "$minors" ] || { echo "$1 has the Kubernetes minors $2, and internal/e2e/cluster/pins $minors: use the same." >&2; exit 1; }
+}
+check_minors Makefile "$(sed -n 's/^MINORS = //p' Makefile)"
+check_minors .github/workflows/nightly.yml "$(sed -n 's/^ *minor: \[\(.*\)\]/\1/p' .github/workflows/nightly.yml | tr -d '",')"
+check_minors docs/operating.md "$(sed -n 's/^| unreleased | \(.*\) |$/\1/p' docs/operating.md | tr -d ',')"
+
 # The workflows use the version of Go that builds the image.
 image=$(sed -n 's/^FROM.*golang:\([0-9.]*\).*/\1/p' Dockerfile | sort -u)
 for workflow in .github/workflows/*.yml; do
