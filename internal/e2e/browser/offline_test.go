@@ -141,7 +141,10 @@ func TestWorkloadPage_OfflineAgent_ObjectsInPastTense(t *testing.T) {
 	// The health that it sees first after its return may have begun before.
 	w.Tree[0].Since = &returned
 	sendReport(t, api, cluster.Agent, threeport.Report{Instance: instances["web"], Tree: &threeport.TreeReport{Objects: w.Tree}})
-	until(t, tab, "/^Unhealthy\\s+for at least \\d/.test(document.querySelector('.object-health').innerText)")
+	if err := tab.Until("/^Unhealthy\\s+for at least \\d/.test(document.querySelector('.object-health').innerText)"); err != nil {
+		detail := eval[string](t, tab, "fetch("+quote("/v0"+pathOf(instances["web"]))+").then((answer) => answer.text())")
+		t.Fatalf("%v; the agent returned at %s, and the API shows %.600s", err, returned.UTC(), detail)
+	}
 	for since, want := range map[time.Time]bool{returned.Add(-time.Minute): false, returned.Add(-5 * time.Second): true, returned.Add(time.Minute): false} {
 		call := fmt.Sprintf(`import(document.querySelector('link[href$="/objects.js"]').href).then(({ isFirstSeenAfterSilence }) => isFirstSeenAfterSilence({ since: %q }, [{ to: %q }]))`,
 			since.Format(time.RFC3339Nano), returned.Format(time.RFC3339Nano))
