@@ -303,7 +303,12 @@ func isEmpty(value any) bool {
 	return true
 }
 
-// name names the object, or a part of it, in a sentence.
+// fieldName begins a sentence about a field of the object, or of a part of it.
+func (v *statusScan) fieldName(path []string, key string) string {
+	return v.name(path) + " has " + truncateMiddle(key, maxName)
+}
+
+// name names the object, or a part of it, in a sentence. Each field below a part repeats the names in its path, so they are short.
 func (v *statusScan) name(path []string) string {
 	if len(path) == 0 {
 		return v.object.subject()

@@ -122,7 +122,7 @@ func (v *statusScan) readPartCounts(path []string, in map[string]any) {
 			continue
 		}
 		if want, known := firstCount(in, "desired"+sort, "min"+sort, "expected"+sort, "total"+sort); known && have < want {
-			v.tooFew(path, have, fmt.Sprintf("%s has %s %d of %d", v.name(path), truncateMiddle(key, maxName), have, want))
+			v.tooFew(path, have, fmt.Sprintf("%s %d of %d", v.fieldName(path, key), have, want))
 			return
 		}
 	}
@@ -172,7 +172,7 @@ func (v *statusScan) readVersions(path []string, in map[string]any) {
 
 // readFaultCount reads a count of parts that are not as they should be. The count is not zero.
 func (v *statusScan) readFaultCount(path []string, key string, n int64) {
-	message := fmt.Sprintf("%s has %s %d", v.name(path), truncateMiddle(key, maxName), n)
+	message := fmt.Sprintf("%s %d", v.fieldName(path, key), n)
 	for _, prefix := range []string{"unavailable", "unready", "notReady", "numberUnavailable"} {
 		if strings.HasPrefix(key, prefix) {
 			v.tooFew(path, 1, message)

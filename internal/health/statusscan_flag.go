@@ -11,7 +11,7 @@ func (v *statusScan) readFlag(f statusField, on bool) {
 	if len(f.words) == 0 {
 		return
 	}
-	message := quote(fmt.Sprintf("%s has %s %t", v.name(f.path), truncateMiddle(f.key, maxName), on), detailOf(f.in, ""))
+	message := quote(fmt.Sprintf("%s %t", v.fieldName(f.path, f.key), on), detailOf(f.in, ""))
 	switch means := polarity(f.key); means {
 	case good, done, step:
 		if on {
