@@ -268,7 +268,7 @@ test-monitoring: cluster-binaries ## Run Prometheus and Alertmanager on the agen
 	$(E2E_TEST) -timeout 60m ./alerts
 
 .PHONY: test-attacks-short
-test-attacks-short: ## Run one attack of each kind on the API, those on its memory with SQLite: 1 min
+test-attacks-short: ## Run one attack of each kind on the API, those on its memory with SQLite: 2 min
 	@$(call exist,$(ATTACK_TESTS),internal/e2e/attacks)
 	$(E2E_TEST) -timeout 30m -short -run $(call only,$(ATTACK_TESTS)) ./attacks
 
