@@ -101,6 +101,8 @@ func TestWorkloadPage_OfflineAgent_ObjectsInPastTense(t *testing.T) {
 	w.Status.Pending = 1
 	deployment := object("apps", "Deployment", "web")
 	w.addListed(deployment, "Unhealthy", "Unschedulable", "1 of 2 replicas ready")
+	before := now.Add(-time.Hour)
+	w.Tree[0].Since = &before
 	w.addListed(object("", "ConfigMap", "config"), "Healthy", "", "")
 	w.Tree = append(w.Tree, threeport.TreeObject{Object: object("", "Secret", "missing"), Listed: true, State: "Absent", Health: "Down", Reason: "Absent"})
 	for i := range 5 {
@@ -138,10 +140,10 @@ func TestWorkloadPage_OfflineAgent_ObjectsInPastTense(t *testing.T) {
 	keepReporting(t, api, cluster.Agent)
 	until(t, tab, "document.querySelector('.status-word').innerText.startsWith('Healthy') && "+node+".every((n) => !/was|were/.test(n.ariaLabel))")
 
-	// The health that it sees first after its return may have begun before.
-	w.Tree[0].Since = &returned
+	// The health that it sees first after its return may have begun before. The API keeps the start of a health that is the same as before.
+	w.Tree[0].Health, w.Tree[0].Since = "Down", &returned
 	sendReport(t, api, cluster.Agent, threeport.Report{Instance: instances["web"], Tree: &threeport.TreeReport{Objects: w.Tree}})
-	if err := tab.Until("/^Unhealthy\\s+for at least \\d/.test(document.querySelector('.object-health').innerText)"); err != nil {
+	if err := tab.Until("/^Down\\s+for at least \\d/.test(document.querySelector('.object-health').innerText)"); err != nil {
 		detail := eval[string](t, tab, "fetch("+quote("/v0"+pathOf(instances["web"]))+").then((answer) => answer.text())")
 		t.Fatalf("%v; the agent returned at %s, and the API shows %.600s", err, returned.UTC(), detail)
 	}
