@@ -2,6 +2,6 @@
 // the security review. The API runs as a process with the flags and the environment of config/controlplane, on each database.
 //
 // The memory tests compare the peak of the resident memory with a bound. Their data is as small as it may be to exceed the bound
-// without the defence that they test. -events=600000 is the size of the finding, and -measure=30s also compares the latency of
-// honest agents with and without the attack.
+// without the defence that they test. -events=600000 is the size of the finding. -measure=30s also compares the latency of
+// honest agents without the attack, with it on another server, and with it on the API.
 package attacks
