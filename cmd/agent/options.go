@@ -93,7 +93,7 @@ func newOptions(flags *flag.FlagSet) *options {
 	flags.StringVar(&o.redactionRules, "redaction-rules", "",
 		"file or folder with redaction rules of your own, read again when they change; empty for the built-in rules only")
 	flags.StringVar(&o.eventFilters, "event-filters", "",
-		"file or folder with filters that leave Events out, shorten or limit them, read again when they change; empty for none")
+		"file or folder with filters that leave Events or derived objects out, shorten or limit them, read again when they change; empty for none")
 	flags.IntVar(&o.notify.Concurrency, "send-concurrency", o.notify.Concurrency,
 		"number of concurrent requests with reports to the control-plane API")
 	flags.DurationVar(&o.notify.ShutdownTimeout, "shutdown-timeout", o.notify.ShutdownTimeout,

@@ -89,7 +89,7 @@ func (p pipeline) run(leading, untilStopped context.Context) error {
 		others.Go(func() { p.redaction.Run(leading, p.reporter.RedactionChanged) })
 	}
 	if p.filters != nil {
-		others.Go(func() { p.filters.Run(leading) })
+		others.Go(func() { p.filters.Run(leading, p.reporter.FiltersChanged) })
 	}
 	if p.heartbeat != nil {
 		others.Go(func() { p.heartbeat.Run(leading) })

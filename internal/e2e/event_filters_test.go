@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -101,4 +102,53 @@ func TestEventFilters_DroppedEvents_AreCounted(t *testing.T) {
 			t.Errorf("there is a row of a dropped Event: %s", *row.RuntimeEventUID)
 		}
 	}
+}
+
+// Objects that a filter drops are not in the tree, which has their number. The objects below them are. A changed filter takes effect
+// without a restart, and the health of the workload does not depend on it.
+func TestEventFilters_DroppedObjects_AreCounted(t *testing.T) {
+	t.Parallel()
+	if *strictV0 { // v0 has no trees
+		return
+	}
+	w := newWorldWithoutAgent(t)
+	file := filepath.Join(t.TempDir(), "filters.yaml")
+	filter := func(condition string) {
+		t.Helper()
+		w.Must(os.WriteFile(file, fmt.Appendf(nil, "filters:\n- {name: noise, of: objects, if: %s, action: drop}\n", condition), 0o600))
+	}
+	filter(`object.kind == "ReplicaSet"`)
+	w.startAgent("--event-filters=" + file)
+	d := w.Deploy("web", deployment("web", 2))
+	w.ExpectStatus(d, "Healthy")
+	expect := func(filtered int64, want ...string) {
+		t.Helper()
+		w.Eventually(fmt.Sprintf("a tree of %v", want), func() error {
+			detail, err := w.detail(d)
+			if err != nil {
+				return err
+			}
+			var kinds []string
+			for _, o := range detail.Objects {
+				if o.Gone != nil {
+					continue
+				}
+				kind := o.Object.Kind
+				if kind == "Pod" && o.Owner != "" {
+					kind = "owned " + kind
+				}
+				kinds = append(kinds, kind)
+			}
+			slices.Sort(kinds)
+			if !slices.Equal(kinds, want) || detail.Workload.Filtered != filtered || detail.Workload.Status != "Healthy" {
+				return fmt.Errorf("it has %v, %d objects are filtered, and the workload is %s", kinds, detail.Workload.Filtered, detail.Workload.Status)
+			}
+			return nil
+		})
+	}
+	expect(1, "Deployment", "owned Pod", "owned Pod")
+	filter(`object.kind == "Pod" || object.kind == "ReplicaSet"`)
+	expect(3, "Deployment")
+	filter(`object.kind == "None"`)
+	expect(0, "Deployment", "ReplicaSet", "owned Pod", "owned Pod")
 }

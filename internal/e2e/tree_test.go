@@ -14,8 +14,8 @@ import (
 // treeObject reads an object of a workload's tree by its UID.
 func (w *agentWorld) treeObject(d upstream.Deployed, uid string) (threeport.Object, error) {
 	w.Helper()
-	var detail threeport.WorkloadDetail
-	if err := w.read(fmt.Sprintf("/v0/workloads/%s/%d", threeport.TypeWorkloadInstance, d.InstanceID), &detail); err != nil {
+	detail, err := w.detail(d)
+	if err != nil {
 		return threeport.Object{}, err
 	}
 	for _, o := range detail.Objects {

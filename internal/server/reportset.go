@@ -79,7 +79,7 @@ func (r *reportSets) versions(context.Context, *struct{}) (*Body[threeport.Repor
 	return &Body[threeport.ReportSetVersions]{threeport.ReportSetVersions{
 		API: "WorkloadReportSet", Versions: []string{"v0"}, Encodings: encodings,
 		MaxReports: r.limits.Reports, MaxBytes: r.limits.DecodedBytes,
-		Features: []string{threeport.FeaturePods, threeport.FeatureSince, threeport.FeatureCauseSince},
+		Features: []string{threeport.FeaturePods, threeport.FeatureSince, threeport.FeatureCauseSince, threeport.FeatureFiltered},
 	}}, nil
 }
 

@@ -133,23 +133,30 @@ func (d *setDecoder) report(at string, report *threeport.Report) error {
 
 func (d *setDecoder) tree(at string, tree *threeport.TreeReport) error {
 	return d.object(at, []string{"objects"}, func(at, name string) (bool, error) {
-		if name != "objects" {
-			return false, nil
+		switch name {
+		case "objects":
+			return true, d.treeObjects(at, tree)
+		case "filtered":
+			return true, d.read(at, &tree.Filtered)
 		}
-		return true, d.list(at, d.maxTree, func(at string) error {
-			if d.objects++; d.objects > d.maxObjects {
-				return tooMany("body", d.maxObjects, "objects in all trees")
-			}
-			if len(d.faults) >= maxFaults {
-				return invalid(d.faults)
-			}
-			var object threeport.TreeObject
-			err := d.treeObject(at, &object)
-			if len(d.faults) == 0 { // a set with a fault is refused
-				tree.Objects = append(tree.Objects, object)
-			}
-			return err
-		})
+		return false, nil
+	})
+}
+
+func (d *setDecoder) treeObjects(at string, tree *threeport.TreeReport) error {
+	return d.list(at, d.maxTree, func(at string) error {
+		if d.objects++; d.objects > d.maxObjects {
+			return tooMany("body", d.maxObjects, "objects in all trees")
+		}
+		if len(d.faults) >= maxFaults {
+			return invalid(d.faults)
+		}
+		var object threeport.TreeObject
+		err := d.treeObject(at, &object)
+		if len(d.faults) == 0 { // a set with a fault is refused
+			tree.Objects = append(tree.Objects, object)
+		}
+		return err
 	})
 }
 

@@ -29,6 +29,8 @@ type Workload struct {
 	// Resources counts the listed objects, and Pods the Pods, of the last reported tree; none before the first.
 	Resources *Count `json:"resources,omitempty"`
 	Pods      *Count `json:"pods,omitempty"`
+	// Filtered counts the derived objects that a filter of the agent leaves out of the tree.
+	Filtered int64 `json:"filtered,omitempty"`
 	// Namespaces are those of the listed objects, by name: the first 10.
 	Namespaces []string `json:"namespaces,omitempty"`
 	// SaidAt is when the agent last reported the status.

@@ -26,6 +26,22 @@ func TestReport_Keep_Tree(t *testing.T) {
 	}
 }
 
+func TestReport_Keep_FilteredObjects(t *testing.T) {
+	for _, tc := range []struct {
+		reason   string
+		features []string
+		kept     int64
+	}{
+		{"an earlier release", []string{FeaturePods, FeatureSince, FeatureCauseSince}, 0},
+		{"this release", []string{FeatureFiltered}, 3},
+	} {
+		report := Report{Tree: &TreeReport{Filtered: 3}}
+		if removed := report.Keep(tc.features); report.Tree.Filtered != tc.kept || removed != (tc.kept == 0) {
+			t.Errorf("%s: %d filtered objects, removed %t; want %d", tc.reason, report.Tree.Filtered, removed, tc.kept)
+		}
+	}
+}
+
 func TestReport_Keep_Status(t *testing.T) {
 	for _, tc := range []struct {
 		reason   string

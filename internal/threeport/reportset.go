@@ -180,6 +180,9 @@ type StatusReport struct {
 type TreeReport struct {
 	// Objects are in no order.
 	Objects []TreeObject `json:"objects" maxItems:"20000"`
+	// Filtered counts the derived objects that a filter of the agent leaves out. Agents send it only if the versions of report sets
+	// list the feature filtered.
+	Filtered int64 `json:"filtered,omitempty" minimum:"0"`
 }
 
 // TreeObject is one object of a tree, with its health.
@@ -271,16 +274,18 @@ type ReportSetVersions struct {
 	MaxReports int `json:"MaxReports,omitempty"`
 	// MaxBytes bounds its body before compression.
 	MaxBytes int64 `json:"MaxBytes,omitempty"`
-	// Features are the optional fields that the server accepts. The feature pods has those of Pods in a tree, since the start of the
-	// health of an object, and causeSince that of the cause of a status. A server refuses the fields of other features.
+	// Features are the optional fields that the server accepts. The feature pods has those of Pods in a tree, and since the start of the
+	// health of an object. The feature causeSince has the start of the cause of a status, and filtered the number of objects that a
+	// filter leaves out. A server refuses the fields of other features.
 	Features []string `json:"Features,omitempty"`
 }
 
-// The features of the fields [TreeObject.Pod], [TreeObject.Since] and [StatusReport.CauseSince].
+// The features of the fields [TreeObject.Pod], [TreeObject.Since], [StatusReport.CauseSince] and [TreeReport.Filtered].
 const (
 	FeaturePods       = "pods"
 	FeatureSince      = "since"
 	FeatureCauseSince = "causeSince"
+	FeatureFiltered   = "filtered"
 )
 
 // Keep removes the fields of other features than these, and reports whether there were any. It changes the objects that the report
@@ -298,6 +303,9 @@ func (r Report) Keep(features []string) (removed bool) {
 
 func (t *TreeReport) keep(features []string) (removed bool) {
 	keepPods, keepSince := slices.Contains(features, FeaturePods), slices.Contains(features, FeatureSince)
+	if t.Filtered != 0 && !slices.Contains(features, FeatureFiltered) {
+		t.Filtered, removed = 0, true
+	}
 	for i := range t.Objects {
 		o := &t.Objects[i]
 		if !keepPods && o.Pod != nil {

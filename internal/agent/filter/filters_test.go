@@ -59,6 +59,35 @@ filters:
 	}
 }
 
+func TestFilters_DecideObject_FirstMatch(t *testing.T) {
+	t.Parallel()
+	filters := parse(t, `
+filters:
+- {name: events, if: 'true', action: drop}
+- {name: failed-jobs, of: objects, if: 'object.kind == "Job" && object.group == "batch" && object.health != "Healthy"', action: report}
+- {name: jobs, of: objects, if: 'object.kind == "Job" && object.namespace == "shop"', action: drop}
+- {name: causes, of: objects, if: 'object.reason == "Error" && object.name.startsWith("web-")', action: shorten, bytes: 20}
+`)
+	if n := filters.Len(); n != 4 {
+		t.Errorf("there are %d filters, want 4", n)
+	}
+	for _, tt := range []struct {
+		object Object
+		filter string
+		action Action
+	}{
+		{Object{Group: "batch", Kind: "Job", Namespace: "shop", Health: "Down"}, "failed-jobs", Report},
+		{Object{Group: "batch", Kind: "Job", Namespace: "shop", Health: "Healthy"}, "jobs", Drop},
+		{Object{Group: "batch", Kind: "Job", Namespace: "other", Health: "Healthy"}, "", Report},
+		{Object{Kind: "Pod", Name: "web-1", Reason: "Error"}, "causes", Shorten},
+	} {
+		got, err := filters.DecideObject(tt.object)
+		if err != nil || got.Filter != tt.filter || got.Action != tt.action {
+			t.Errorf("%+v: got %+v, %v, want %s by %q", tt.object, got, err, tt.action, tt.filter)
+		}
+	}
+}
+
 // An expression that costs too much does not match, and later filters decide.
 func TestFilters_Decide_TooExpensive(t *testing.T) {
 	t.Parallel()
@@ -89,7 +118,7 @@ func TestLive_Reloaded_KeepsLastValidFilters(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	go live.Run(t.Context())
+	go live.Run(t.Context(), func() {})
 	await := func(condition string, met func() bool) {
 		t.Helper()
 		for end := time.Now().Add(5 * time.Minute); !met(); time.Sleep(10 * time.Millisecond) {

@@ -14,7 +14,7 @@ import (
 	"github.com/threeport/threeport-agent/internal/reload"
 )
 
-// Live holds the current filters of a file or a folder, and the rates of their workloads. A nil Live reports each Event.
+// Live holds the current filters of a file or a folder, and the rates of their workloads. A nil Live reports each Event and object.
 type Live struct {
 	files   *reload.Live[*Filters]
 	metrics *Metrics
@@ -31,8 +31,9 @@ func Open(path string, metrics *Metrics, log logr.Logger) (*Live, error) {
 	return &Live{files: files, metrics: metrics, log: log}, nil
 }
 
-// Run reloads the filters when they change, until the context ends. They decide about the Events that are observed from then on.
-func (l *Live) Run(ctx context.Context) { l.files.Run(ctx, func() {}) }
+// Run reloads the filters when they change, until the context ends. They decide about the Events that are observed from then on. It
+// calls changed after each change, so that the trees are reported again.
+func (l *Live) Run(ctx context.Context, changed func()) { l.files.Run(ctx, changed) }
 
 // Decide returns what happens to an Event.
 func (l *Live) Decide(ev *corev1.Event) Decision {
@@ -41,10 +42,26 @@ func (l *Live) Decide(ev *corev1.Event) Decision {
 	}
 	d, err := l.files.Current().Decide(ev)
 	if err != nil {
-		l.metrics.failed.Inc()
-		l.log.V(1).Info("A filter could not be evaluated", "reason", err.Error(), "namespace", ev.Namespace, "event", ev.Name)
+		l.failed(err, "namespace", ev.Namespace, "event", ev.Name)
 	}
 	return d
+}
+
+// DecideObject returns what happens to a derived object.
+func (l *Live) DecideObject(o Object) Decision {
+	if l == nil {
+		return Decision{Action: Report}
+	}
+	d, err := l.files.Current().DecideObject(o)
+	if err != nil {
+		l.failed(err, "kind", o.Kind, "namespace", o.Namespace, "name", o.Name)
+	}
+	return d
+}
+
+func (l *Live) failed(err error, about ...any) {
+	l.metrics.failed.Inc()
+	l.log.V(1).Info("A filter could not be evaluated", append(about, "reason", err.Error())...)
 }
 
 // Allow reports whether the rate of a decision with the action Limit lets a workload report another Event.
@@ -119,7 +136,7 @@ func NewMetrics(registry prometheus.Registerer) *Metrics {
 		},
 		failed: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "threeport_agent_event_filter_errors_total",
-			Help: "Evaluations of filters that failed. The Event is handled as if the filter did not match.",
+			Help: "Evaluations of filters that failed. The Event or object is handled as if the filter did not match.",
 		}),
 		filtered: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "threeport_agent_events_filtered_total",

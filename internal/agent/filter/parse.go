@@ -1,6 +1,7 @@
 package filter
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -40,7 +41,11 @@ func Parse(files ...reload.File) (*Filters, error) {
 				continue
 			}
 			lines[f.decision.Filter] = at
-			filters.filters = append(filters.filters, f)
+			if f.of == Objects {
+				filters.objects = append(filters.objects, f)
+			} else {
+				filters.events = append(filters.events, f)
+			}
 		}
 	}
 	if n := filters.Len(); n > maxFilters {
@@ -51,14 +56,15 @@ func Parse(files ...reload.File) (*Filters, error) {
 
 // fields are the fields of a filter in YAML.
 type fields struct {
-	Name      string `yaml:"name"`
-	If        string `yaml:"if"`
-	Action    Action `yaml:"action"`
-	Bytes     int    `yaml:"bytes"`
-	PerMinute int    `yaml:"perMinute"`
+	Name      string  `yaml:"name"`
+	Of        Subject `yaml:"of"`
+	If        string  `yaml:"if"`
+	Action    Action  `yaml:"action"`
+	Bytes     int     `yaml:"bytes"`
+	PerMinute int     `yaml:"perMinute"`
 }
 
-var fieldNames = []string{"name", "if", "action", "bytes", "perMinute"}
+var fieldNames = []string{"name", "of", "if", "action", "bytes", "perMinute"}
 
 func parseFilter(n *yaml.Node) (filter, error) {
 	if n.Kind != yaml.MappingNode {
@@ -69,7 +75,7 @@ func parseFilter(n *yaml.Node) (filter, error) {
 			return filter{}, fmt.Errorf("%q is no field of a filter: give %s", name, strings.Join(fieldNames, ", "))
 		}
 	}
-	var f fields
+	f := fields{Of: Events}
 	if err := n.Decode(&f); err != nil {
 		if wrong, ok := errors.AsType[*yaml.TypeError](err); ok {
 			err = errors.New(strings.Join(wrong.Errors, "; "))
@@ -79,21 +85,40 @@ func parseFilter(n *yaml.Node) (filter, error) {
 	if err := f.validate(); err != nil {
 		return filter{}, err
 	}
-	matches, err := compile(f.If)
+	environment := eventEnvironment
+	if f.Of == Objects {
+		environment = objectEnvironment
+	}
+	matches, err := compile(f.If, environment)
 	if err != nil {
 		return filter{}, fmt.Errorf("if: %w", err)
 	}
-	return filter{Decision{Filter: f.Name, Action: f.Action, Bytes: f.Bytes, PerMinute: f.PerMinute}, matches}, nil
+	return filter{f.Of, Decision{Filter: f.Name, Action: f.Action, Bytes: f.Bytes, PerMinute: f.PerMinute}, matches}, nil
 }
 
 func (f fields) validate() error {
+	if f.Action == Limit && f.Of == Objects {
+		return errors.New("the action limit is of Events only: give report, drop or shorten")
+	}
+	return cmp.Or(f.validateTerms(), f.validateNumbers())
+}
+
+func (f fields) validateTerms() error {
 	switch {
 	case f.Name == "" || len(f.Name) > maxName:
 		return fmt.Errorf("name is %q: give 1 to %d bytes", f.Name, maxName)
+	case f.Of != Events && f.Of != Objects:
+		return fmt.Errorf("of is %q: give events or objects", f.Of)
 	case f.If == "":
 		return errors.New(`if is missing: give a CEL expression, such as event.reason == "Pulled"`)
 	case !slices.Contains([]Action{Report, Drop, Shorten, Limit}, f.Action):
 		return fmt.Errorf("action is %q: give report, drop, shorten or limit", f.Action)
+	}
+	return nil
+}
+
+func (f fields) validateNumbers() error {
+	switch {
 	case f.Action == Shorten && (f.Bytes < minBytes || f.Bytes > maxBytes):
 		return fmt.Errorf("bytes is %d: give the bytes that shorten leaves of a message, %d to %d", f.Bytes, minBytes, maxBytes)
 	case f.Action != Shorten && f.Bytes != 0:

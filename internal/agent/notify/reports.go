@@ -116,7 +116,7 @@ func statusReport(s observe.Status) *threeport.StatusReport {
 }
 
 func treeReport(t observe.Tree) *threeport.TreeReport {
-	out := &threeport.TreeReport{Objects: make([]threeport.TreeObject, len(t.Objects))}
+	out := &threeport.TreeReport{Objects: make([]threeport.TreeObject, len(t.Objects)), Filtered: int64(t.Filtered)}
 	for i, o := range t.Objects {
 		out.Objects[i] = threeport.TreeObject{
 			Object: objectRef(o.Object, o.Version), Owner: string(o.Owner), Listed: o.Listed,

@@ -16,6 +16,8 @@ type Tree struct {
 	Revision int64
 	// Objects has the listed objects first. It must not be changed.
 	Objects []TreeObject
+	// Filtered counts the derived objects that the user's filters leave out.
+	Filtered int
 }
 
 // TreeObject is an object in a [Tree].
@@ -36,6 +38,12 @@ type TreeObject struct {
 	Since time.Time
 	// Pod has the facts of a Pod; nil for other objects. It must not be changed.
 	Pod *PodFacts
+}
+
+// WithCauseOf returns the object with at most so many bytes of its cause.
+func (o TreeObject) WithCauseOf(bytes int) TreeObject {
+	o.Cause = cut(o.Cause, bytes)
+	return o
 }
 
 // Key returns the same for every tree of a workload.

@@ -94,8 +94,8 @@ func New(
 		targets, r.informers, r.transitions, metrics.assess, log,
 	)
 	r.statuses = &statusReporter{
-		targets: targets, cluster: r.informers, assessor: r.assessor, sink: sink, transitions: r.transitions,
-		queues: r.queues, changed: changed, instances: map[string]target.Instance{},
+		targets: targets, cluster: r.informers, assessor: r.assessor, sink: sink, filters: config.Filters,
+		transitions: r.transitions, queues: r.queues, changed: changed, instances: map[string]target.Instance{},
 	}
 	r.objects = &objectReporter{
 		targets: targets, informers: r.informers, assessor: r.assessor, sink: sink, attributed: r.attributed,
@@ -206,9 +206,8 @@ func (r *Reporter) queueUnattributedEvents() {
 // reofferAll offers all statuses, trees and objects again, and the Events of shared resources, because the sink may have dropped
 // some of them.
 func (r *Reporter) reofferAll() {
-	r.assessor.AllTreesChanged()
+	r.treesChanged()
 	for _, workload := range r.targets.WorkloadNames() {
-		r.queues.statusLater(workload)
 		if wl, ok := r.targets.Workload(workload); ok && len(r.targets.SharedResources(workload)) > 0 {
 			r.queueAffected(r.targets.ObjectsOf(wl.Instance))
 		}
@@ -242,6 +241,16 @@ func (r *Reporter) ReassessAll() {
 // RedactionChanged reads the objects again, because the redaction rules have changed. Definitions that leave the cluster follow
 // the new rules at once. The control plane keeps the old definitions until an object changes, or until the next resync.
 func (r *Reporter) RedactionChanged() { r.informers.Reread() }
+
+// FiltersChanged offers the trees again, because the filters have changed.
+func (r *Reporter) FiltersChanged() { r.treesChanged() }
+
+func (r *Reporter) treesChanged() {
+	r.assessor.AllTreesChanged()
+	for _, workload := range r.targets.WorkloadNames() {
+		r.queues.statusLater(workload)
+	}
+}
 
 // Ready reports whether every kind that is wanted, installed and permitted has synced.
 func (r *Reporter) Ready() bool { return r.informers.Ready() }

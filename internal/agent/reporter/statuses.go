@@ -7,6 +7,7 @@ import (
 
 	"github.com/threeport/threeport-agent/api/v1alpha1"
 	"github.com/threeport/threeport-agent/internal/agent/assess"
+	"github.com/threeport/threeport-agent/internal/agent/filter"
 	"github.com/threeport/threeport-agent/internal/agent/observe"
 	"github.com/threeport/threeport-agent/internal/agent/target"
 )
@@ -23,6 +24,7 @@ type statusReporter struct {
 	cluster     completeness
 	assessor    *assess.Assessor
 	sink        Sink
+	filters     *filter.Live
 	transitions *transitions
 	queues      *queues
 	changed     func(workload string)
@@ -169,7 +171,11 @@ func (r *statusReporter) reportTree(workload string, instance target.Instance) {
 	due, wait := r.assessor.AdmitTree(instance)
 	switch {
 	case due:
-		r.sink.Offer(r.assessor.BuildTree(instance))
+		tree := r.assessor.BuildTree(instance)
+		if r.filters != nil {
+			tree = filterTree(tree, r.filters.DecideObject)
+		}
+		r.sink.Offer(tree)
 	case wait > 0:
 		r.queues.statuses.AddAfter(workload, wait)
 	}

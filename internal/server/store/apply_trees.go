@@ -104,7 +104,7 @@ func (a *applyTx) applyTrees(ctx context.Context) error {
 		write := one.rest
 		if !one.continues(w) {
 			objects := a.storedObjects(one)
-			write = &treeWrite{treeChanges: diffTree(one.instance, objects, present[one.instance]), counts: countTree(objects)}
+			write = &treeWrite{treeChanges: diffTree(one.instance, objects, present[one.instance]), counts: countTree(objects, one.Tree.Filtered)}
 			if one.rest != nil {
 				write.interruptions = one.rest.interruptions + 1
 			}
@@ -139,8 +139,10 @@ func (i *item) continues(w *workloadState) bool {
 // version, and objects of both trees. After a crash the agent sends the tree again, and only what is left differs.
 func (a *applyTx) applyTree(one *item, w *workloadState, write *treeWrite) treeChanges {
 	if write.count() > 0 {
-		w.changedAt = a.nextChangedAt(w.changedAt)
 		w.treeWrites++
+	}
+	if write.count() > 0 || write.counts.filtered != w.tree.filtered {
+		w.changedAt = a.nextChangedAt(w.changedAt)
 	}
 	part, rest := write.split()
 	if rest.count() > 0 && write.interruptions < maxInterruptions {
@@ -307,7 +309,7 @@ func treeWritesColumn(of []*workloadState) column {
 func (a *applyTx) writeTreeVersions(ctx context.Context, of []*workloadState) error {
 	return a.exec(ctx, bulk{
 		`UPDATE workloads SET treeversion = x.treeversion, treewrites = x.treewrites, listed = x.listed, listedhealthy = x.listedhealthy, pods = x.pods,
-			podshealthy = x.podshealthy, namespaces = x.namespaces, changedat = x.changedat
+			podshealthy = x.podshealthy, filtered = x.filtered, namespaces = x.namespaces, changedat = x.changedat
 			FROM x WHERE workloads.type = x.type AND workloads.id = x.id`,
 		append(workloadKeyColumns(of),
 			integers("treeversion", of, func(w *workloadState) int64 { return w.treeVersion }),
@@ -316,6 +318,7 @@ func (a *applyTx) writeTreeVersions(ctx context.Context, of []*workloadState) er
 			integers("listedhealthy", of, func(w *workloadState) int64 { return w.tree.listed.Healthy }),
 			integers("pods", of, func(w *workloadState) int64 { return w.tree.pods.Total }),
 			integers("podshealthy", of, func(w *workloadState) int64 { return w.tree.pods.Healthy }),
+			integers("filtered", of, func(w *workloadState) int64 { return w.tree.filtered }),
 			texts("namespaces", of, func(w *workloadState) string { return w.tree.namespaces }),
 			changedAtColumn(of)),
 		len(of), nil,

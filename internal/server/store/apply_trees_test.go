@@ -55,6 +55,25 @@ func TestApplyTrees_NewerReport_ReplacesTree(t *testing.T) {
 	})
 }
 
+// The number of filtered objects changes the workload, also if no object of the tree does.
+func TestApplyTrees_FilteredObjects_AreCounted(t *testing.T) {
+	forEachDatabase(t, func(t *testing.T, s *Store) {
+		t.Helper()
+		w := newWorld(t, s)
+		changed := threeport.ID(0)
+		for version, filtered := range []int64{0, 2, 3, 0} {
+			report := treeOf(w.workload, int64(version+1), nodeOf("a", "1", "Healthy"))
+			report.Tree.Filtered = filtered
+			apply(t, s, "one", report)
+			got := readDetail(t, s, w.workload).Workload
+			if got.Filtered != filtered || got.Changed <= changed {
+				t.Errorf("version %d: %d objects are filtered, want %d; the change is %d after %d", version+1, got.Filtered, filtered, got.Changed, changed)
+			}
+			changed = got.Changed
+		}
+	})
+}
+
 // The rows of an agent's resources may be deleted or moved at any time. Its tree is still applied, without references
 // to rows of other workloads.
 func TestApplyTrees_ForeignResource_IsOmitted(t *testing.T) {

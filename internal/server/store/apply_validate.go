@@ -216,6 +216,7 @@ func (c *validator) status(s *threeport.StatusReport) {
 
 func (c *validator) tree(t *threeport.TreeReport) {
 	validateList(c, "tree.objects", t.Objects, maxObjects, (*validator).node)
+	c.count("tree.filtered", t.Filtered)
 }
 
 // validateList checks the length of a list and its items, up to the first invalid one.

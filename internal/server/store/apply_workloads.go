@@ -19,7 +19,7 @@ type workloadState struct {
 	causeSince    int64
 	treeVersion   int64
 	treeWrites    int64      // the transactions that wrote a part of the tree
-	tree          treeCounts // of the applied tree
+	tree          treeCounts // of the applied tree; of the stored one only filtered
 	changedAt     int64
 }
 
@@ -79,7 +79,7 @@ func (a *applyTx) readWorkloads(ctx context.Context, asked map[instanceKey]bool,
 			}
 		}
 		slices.Sort(ids)
-		text := "SELECT w.id, w.clusteruid, w.said, w.saidversion, w.since, w.reason, w.causesince, w.treeversion, w.treewrites, w.changedat FROM x CROSS JOIN " +
+		text := "SELECT w.id, w.clusteruid, w.said, w.saidversion, w.since, w.reason, w.causesince, w.treeversion, w.treewrites, w.filtered, w.changedat FROM x CROSS JOIN " +
 			of.table + " i CROSS JOIN workloads w WHERE i.id = x.id AND i.deletedat IS NULL AND w.type = '" + of.kind +
 			"' AND w.id = x.id AND w.deletedat IS NULL ORDER BY x.id"
 		if lock {
@@ -88,7 +88,7 @@ func (a *applyTx) readWorkloads(ctx context.Context, asked map[instanceKey]bool,
 		err := a.exec(ctx, bulk{text, []column{integers("id", ids, identity)}, len(ids), nil}, func(scan scanner) error {
 			w := workloadState{instanceKey: instanceKey{kind: of.kind}}
 			var cluster sql.NullString
-			err := scan(&w.id, &cluster, &w.reported, &w.statusVersion, &w.since, &w.reason, &w.causeSince, &w.treeVersion, &w.treeWrites, &w.changedAt)
+			err := scan(&w.id, &cluster, &w.reported, &w.statusVersion, &w.since, &w.reason, &w.causeSince, &w.treeVersion, &w.treeWrites, &w.tree.filtered, &w.changedAt)
 			w.cluster = cluster.String
 			a.workloads[w.instanceKey] = &w
 			return err

@@ -13,12 +13,13 @@ const maxNamespaces = 10
 // treeCounts is what a list of workloads shows of a tree.
 type treeCounts struct {
 	listed, pods threeport.Count // without completed Pods
+	filtered     int64           // objects that the tree does not have
 	namespaces   string          // of the listed objects, as a JSON array
 }
 
-// countTree counts the objects of a tree.
-func countTree(objects []*storedObject) treeCounts {
-	var c treeCounts
+// countTree counts the objects of a tree, of which filters left out others.
+func countTree(objects []*storedObject, filtered int64) treeCounts {
+	c := treeCounts{filtered: filtered}
 	namespaces := []string{}
 	for _, o := range objects {
 		if o.Listed {

@@ -97,7 +97,7 @@ func workloadColumns(length int) string {
 	return "w.type, w.id, " + boundedText("w.name") + ", w.clusteruid, w.status, " + cutText("w.said", length) + ", w.reason, " +
 		cutText("w.cause", length) + ", w.since, w.causesince, w.saidat, w.silent, " +
 		"w.pending, w.rejected, w.dropped, w.changedat, w.deletedat, w.rank, w.namekey, c.name, c.namekey, c.heardat, c.delayseconds, " +
-		"w.treeversion, w.listed, w.listedhealthy, w.pods, w.podshealthy, w.namespaces"
+		"w.treeversion, w.listed, w.listedhealthy, w.pods, w.podshealthy, w.filtered, w.namespaces"
 }
 
 func scanWorkload(scan scanner) (*workloadRow, error) {
@@ -113,7 +113,7 @@ func scanWorkload(scan scanner) (*workloadRow, error) {
 	)
 	err := scan(&row.Type, &id, &row.Name, &clusterUID, &row.Status, &row.Said, &row.Reason, &row.Cause, &since, &causeSince, &saidAt, &row.Silent,
 		&row.Pending, &row.Rejected, &row.Dropped, &changed, &deletedAt, &row.rank, &row.nameKey, &cluster, &clusterKey, &heardAt, &delay,
-		&treeVersion, &counts.listed.Total, &counts.listed.Healthy, &counts.pods.Total, &counts.pods.Healthy, &counts.namespaces)
+		&treeVersion, &counts.listed.Total, &counts.listed.Healthy, &counts.pods.Total, &counts.pods.Healthy, &row.Filtered, &counts.namespaces)
 	if err != nil {
 		return nil, err
 	}

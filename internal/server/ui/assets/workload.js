@@ -231,7 +231,8 @@ export class WorkloadPage {
     panel.show(object, { clusterUID: workload.clusterUID, past, live: this.#live.state === 'live' && !past && this.#shown.note.hidden, tab, silences });
     const present = objects.filter((o) => !o.gone);
     const listed = present.filter((o) => o.listed).length;
-    treeNote.textContent = present.length ? `${count(listed)} listed, ${count(present.length - listed)} derived` : 'No objects have been reported yet.';
+    const filtered = workload.filtered ? `; a filter of the agent leaves out ${many(workload.filtered, 'derived object')}` : '';
+    treeNote.textContent = present.length ? `${count(listed)} listed, ${count(present.length - listed)} derived${filtered}` : 'No objects have been reported yet.';
   }
 
   // Filters the Events by the object in the address, and returns whether the filter has changed. The object that the page shows by
