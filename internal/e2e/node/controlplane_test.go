@@ -2,6 +2,8 @@ package node
 
 import (
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"encoding/json"
 	"io"
 	"net/http"
@@ -14,7 +16,6 @@ import (
 
 	"github.com/threeport/threeport-agent/internal/e2e/cluster"
 	"github.com/threeport/threeport-agent/internal/e2e/image"
-	"github.com/threeport/threeport-agent/internal/e2e/operator"
 	"github.com/threeport/threeport-agent/internal/e2e/process"
 	"github.com/threeport/threeport-agent/internal/e2e/world"
 	"github.com/threeport/threeport-agent/internal/threeport"
@@ -27,69 +28,62 @@ const (
 	planeOverlay    = "internal/e2e/node/controlplane"
 )
 
-// adminToken matches a token in the output of the command that creates it; see docs/access.md.
-var adminToken = regexp.MustCompile(`tp_d[0-9A-Za-z]{43}`)
+// tokenPattern matches a token in the output of the command that creates it; see docs/access.md.
+var tokenPattern = regexp.MustCompile(`tp_[dv][0-9A-Za-z]{43}`)
 
-// plane is the control-plane API as it is installed in the cluster, and a viewer's certificate for it.
+// plane is the control-plane API as it is installed in the cluster, and a viewer's token for it.
 type plane struct {
-	*operatorWorld
-	client *http.Client
+	*documented
 	url    string
+	client *http.Client
+	viewer string
 }
 
-// TestControlPlane_InCluster installs the control-plane API as docs/operating.md describes, and replaces its pod. The rows
-// stay.
+// TestControlPlane_InCluster installs the control-plane API with the commands of the documents, and replaces its pod. The rows stay. Then
+// it runs the other documented commands.
 func TestControlPlane_InCluster(t *testing.T) {
-	t.Parallel()
-	p := plane{operatorWorld: newWorld(t)}
+	p := plane{documented: newDocumented(newWorld(t))}
 	p.install()
-	token := adminToken.FindString(p.inside("token", "create", "--role=admin", "--name=first"))
+	token := tokenPattern.FindString(p.runBlock("docs/operating.md", "token create --role admin --name first"))
+	p.write("token", token)
 	p.reach()
-	if code, answer := p.call(http.MethodPost, "/v0/workload-instances", token, `{"Name":"kept"}`); code != http.StatusCreated {
+	p.viewer = tokenPattern.FindString(p.inside("token", "create", "--role=viewer", "--name=page"))
+	code, answer := p.call(http.MethodPost, "/v0/workload-instances", token, `{"Name":"kept"}`)
+	if code != http.StatusCreated {
 		t.Fatalf("the control plane answered the administrator's POST with %d %s, want 201", code, answer)
 	}
 	p.expectWorkload("kept")
-	if code, answer := p.call(http.MethodGet, "/", "", ""); code != http.StatusOK || !strings.Contains(answer, "<!doctype html>") {
+	if code, answer := p.call(http.MethodGet, "/", p.viewer, ""); code != http.StatusOK || !strings.Contains(answer, "<!doctype html>") {
 		t.Errorf("the control plane answered GET / with %d %s, want the page", code, answer)
 	}
-	if code, answer := p.call(http.MethodPost, "/v0/workload-instances", "", `{"Name":"other"}`); code != http.StatusForbidden {
+	if code, answer := p.call(http.MethodPost, "/v0/workload-instances", p.viewer, `{"Name":"other"}`); code != http.StatusForbidden {
 		t.Errorf("the control plane answered a viewer's POST with %d %s, want 403", code, answer)
 	}
+	p.runBlocks(instanceID.FindStringSubmatch(answer)[1])
 
-	if backup := p.inside("backup"); !strings.HasPrefix(backup, "SQLite format 3\x00") {
-		t.Errorf("the backup of %d bytes begins with %.100q, want a SQLite database", len(backup), backup)
-	}
 	p.kubectl("rollout", "restart", "-n", planeNamespace, planeDeployment)
 	p.awaitPlane()
 	p.reach()
 	p.expectWorkload("kept")
 }
 
+// instanceID matches the ID of a row in an answer of v0.
+var instanceID = regexp.MustCompile(`"ID":(\d+)`)
+
 // install follows the administrator's instructions, except for the volume: its folder belongs to root, like a new file system.
 func (p *plane) install() {
 	p.Helper()
-	dir := p.TempDir()
-	archive := filepath.Join(dir, "controlplane-image.tar")
+	archive := filepath.Join(p.dir, "controlplane-image.tar")
 	p.Must(image.Target(p.Ctx, root, "controlplane", runtime.GOARCH, archive, "localhost/threeport-controlplane:local"))
 	p.Must(shared.cluster.LoadImage(p.Ctx, archive))
 	folder, err := shared.cluster.NodeFile("/var/lib/threeport-controlplane")
 	p.Must(err)
 	p.Must(os.Mkdir(folder, 0o755))
-
-	credentials, err := operator.NewCredentials(dir)
-	p.Must(err)
-	p.client, err = credentials.Client("jane", "threeport:viewers")
-	p.Must(err)
 	p.Cleanup(func() {
 		_, err := shared.operator.Kubectl(context.WithoutCancel(p.Ctx), "delete", "--ignore-not-found", "-k", filepath.Join(root, planeOverlay))
 		p.Must(err)
 	})
-	p.kubectl("apply", "--server-side", "-f", filepath.Join(root, "config/controlplane/namespace.yaml"))
-	p.kubectl("create", "secret", "tls", "threeport-controlplane-cert", "-n", planeNamespace,
-		"--cert="+filepath.Join(dir, "api.crt"), "--key="+filepath.Join(dir, "api.key"))
-	p.kubectl("create", "secret", "generic", "threeport-controlplane-ca", "-n", planeNamespace,
-		"--from-file=tls.crt="+filepath.Join(dir, "api-ca.crt"))
-	p.kubectl("apply", "--server-side", "-k", filepath.Join(root, planeOverlay))
+	p.runBlock("docs/operating.md", "openssl req -x509", "path/to/overlay", planeOverlay)
 	p.awaitPlane()
 }
 
@@ -124,12 +118,18 @@ func (p *plane) reach() {
 	_, rest, _ := strings.Cut(line, prefix)
 	address, _, _ := strings.Cut(rest, " ")
 	p.url = "https://" + address
+	p.reachBy(address)
+	authority, err := os.ReadFile(filepath.Join(p.dir, "ca.crt"))
+	p.Must(err)
+	roots := x509.NewCertPool()
+	roots.AppendCertsFromPEM(authority)
+	p.client = &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots, ServerName: documentedHost, MinVersion: tls.VersionTLS13}}}
 }
 
 // expectWorkload expects one workload in the workload list, by its name.
 func (p *plane) expectWorkload(name string) {
 	p.Helper()
-	code, answer := p.call(http.MethodGet, "/v0/workloads", "", "")
+	code, answer := p.call(http.MethodGet, "/v0/workloads", p.viewer, "")
 	var list threeport.List[threeport.Workload]
 	if err := json.Unmarshal([]byte(answer), &list); err != nil || code != http.StatusOK {
 		p.Fatalf("the control plane answered GET /v0/workloads with %d %s", code, answer)
