@@ -1,6 +1,8 @@
-// Command otelcol is an OpenTelemetry Collector for tests: the service and the receiver of OTLP, as the collector's builder would combine
-// them, and an exporter that writes each request to a file before it is answered. The file exporter of the collector's distributions keeps
-// the last second in memory, so a killed collector would lose what it accepted.
+// Command otelcol is an OpenTelemetry Collector for tests. It has the service and the receiver of OTLP, as the collector's builder would
+// combine them.
+//
+// Its exporter writes each request to a file before it is answered. The file exporter of the collector's distributions keeps the last second
+// in memory, so a killed collector would lose what it accepted.
 package main
 
 import (

@@ -28,7 +28,7 @@ type Config struct {
 
 	// StrictV0 restricts the store to the features of Threeport's own API. A RuntimeEventUID may then occur more than once.
 	StrictV0 bool
-	// KeepIndexes leaves the indexes of Events as the server has set them by its StrictV0. It is for commands beside a server.
+	// KeepIndexes leaves the indexes of Events and the triggers of log_queue as the server has set them. It is for commands beside a server.
 	KeepIndexes bool
 	// Exclusive is for the server: a file of SQLite is refused while another server has it.
 	Exclusive bool
@@ -56,6 +56,9 @@ type Config struct {
 
 	// WorkloadMetrics configures the metric of each workload.
 	WorkloadMetrics WorkloadMetrics
+
+	// LogRecords limits the records that wait for [Store.ExportLogs]. 0 is for no export: there is no queue, and waiting records are removed.
+	LogRecords int64
 
 	// Feed configures the change feed.
 	Feed FeedConfig

@@ -14,6 +14,7 @@ type lock int64
 const (
 	lockMigration lock = 0x7468_7265_6570_0001 + iota // "threep" and a number
 	lockPruning
+	lockLogExport
 )
 
 const unlockTimeout = 10 * time.Second

@@ -1,0 +1,276 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/threeport/threeport-agent/internal/testing/databases"
+	"github.com/threeport/threeport-agent/internal/threeport"
+)
+
+// onLogQueues runs a test on a store with a queue of up to this number of records.
+func onLogQueues(t *testing.T, records int64, test func(t *testing.T, s *Store)) {
+	t.Helper()
+	databases.ForEachPrepared(t, migrated, func(t *testing.T, address string) {
+		t.Helper()
+		test(t, open(t, Config{Address: address, LogRecords: records}))
+	})
+}
+
+// exportLogs exports one batch.
+func exportLogs(t *testing.T, s *Store) (records []LogRecord, done LogExport) {
+	t.Helper()
+	done, err := s.ExportLogs(t.Context(), func(_ context.Context, sent []LogRecord) error {
+		records = sent
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return records, done
+}
+
+// summaries has a line for each record.
+func summaries(records []LogRecord) []string {
+	all := []string{}
+	for _, r := range records {
+		line := fmt.Sprintf("%s %s of %s: ", r.Workload.Type, r.Workload.Name, r.Workload.ClusterName)
+		if r.Event != nil {
+			line += fmt.Sprintf("%s %s ×%d", r.Event.UID, r.Event.Message, r.Event.Count)
+		} else {
+			line += fmt.Sprintf("%s→%s %s %s", r.Status.Previous, r.Status.Status, r.Status.Reason, r.Status.Cause)
+		}
+		all = append(all, line)
+	}
+	return all
+}
+
+func expectSummaries(t *testing.T, records []LogRecord, want ...string) {
+	t.Helper()
+	if got := summaries(records); !slices.Equal(got, want) {
+		t.Errorf("the records are\n%q, want\n%q", got, want)
+	}
+}
+
+func TestLogQueue_EventsAndStatuses_AreExportedOnce(t *testing.T) {
+	onLogQueues(t, 100, func(t *testing.T, s *Store) {
+		t.Helper()
+		w := newWorld(t, s)
+		apply(t, s, "one", eventOf(w.workload, "a", 1), statusOf(w.helm, "Healthy", 1))
+		apply(t, s, "one", eventOf(w.workload, "b", 1), statusOf(w.helm, "Healthy", 2))
+		create(t, s, "WorkloadEvent", "v0", "Normal", "Created", "of v0", reportTime.UnixMicro(), int64(w.workload.ID))
+		var again []LogRecord
+		failure := errors.New("no backend")
+		if _, err := s.ExportLogs(t.Context(), func(_ context.Context, sent []LogRecord) error {
+			again = sent
+			return failure
+		}); !errors.Is(err, failure) {
+			t.Fatalf("the error is %v, want that of the backend", err)
+		}
+		records, _ := exportLogs(t, s)
+		expectSummaries(t, records,
+			"WorkloadInstance web of name of one: a message 1 ×1", "HelmWorkloadInstance chart of name of one: Unknown→Healthy Reason cause 1",
+			"WorkloadInstance web of name of one: b message 1 ×1", "WorkloadInstance web of name of one: v0 of v0 ×0")
+		uids := map[string]bool{}
+		for i, r := range records {
+			uids[r.UID] = true
+			if i >= len(again) || r.UID != again[i].UID {
+				t.Errorf("the UIDs are %v, want those of the failed export: %v", records, again)
+			}
+			if time.Since(r.StoredAt).Abs() > time.Minute {
+				t.Errorf("%v was stored at %v, want now", r, r.StoredAt)
+			}
+		}
+		if len(uids) != len(records) {
+			t.Errorf("%d records have %d UIDs", len(records), len(uids))
+		}
+		if records, done := exportLogs(t, s); len(records) > 0 || done != (LogExport{}) {
+			t.Errorf("after the export there are %v, %+v, want no record", records, done)
+		}
+	})
+}
+
+func TestLogQueue_EventIsUpdated_NewestVersionIsExported(t *testing.T) {
+	onLogQueues(t, 100, func(t *testing.T, s *Store) {
+		t.Helper()
+		w := newWorld(t, s)
+		apply(t, s, "one", eventOf(w.workload, "a", 1))
+		first, _ := exportLogs(t, s)
+		apply(t, s, "one", eventOf(w.workload, "a", 2))
+		apply(t, s, "one", eventOf(w.workload, "a", 3))
+		apply(t, s, "one", eventOf(w.workload, "a", 2)) // stale
+		second, _ := exportLogs(t, s)
+		expectSummaries(t, first, "WorkloadInstance web of name of one: a message 1 ×1")
+		expectSummaries(t, second, "WorkloadInstance web of name of one: a message 3 ×3")
+		if first[0].UID == second[0].UID {
+			t.Errorf("two versions have the UID %s", first[0].UID)
+		}
+	})
+}
+
+// An update while the records are sent is a record of the next batch.
+func TestLogQueue_EventIsUpdatedDuringExport_IsExportedAgain(t *testing.T) {
+	onLogQueues(t, 100, func(t *testing.T, s *Store) {
+		t.Helper()
+		w := newWorld(t, s)
+		apply(t, s, "one", eventOf(w.workload, "a", 1))
+		_, err := s.ExportLogs(t.Context(), func(ctx context.Context, _ []LogRecord) error {
+			_, err := s.Apply(ctx, setOf("one", eventOf(w.workload, "a", 2)))
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		records, _ := exportLogs(t, s)
+		expectSummaries(t, records, "WorkloadInstance web of name of one: a message 2 ×2")
+	})
+}
+
+func TestLogQueue_StatusChanges_EachHasARecord(t *testing.T) {
+	onLogQueues(t, 100, func(t *testing.T, s *Store) {
+		t.Helper()
+		w := newWorld(t, s)
+		began := reportTime.Add(time.Hour)
+		unhealthy := statusOf(w.workload, "Unhealthy", 2)
+		unhealthy.Status.Since = &began
+		apply(t, s, "one", statusOf(w.workload, "Healthy", 1))
+		apply(t, s, "one", unhealthy)
+		if _, err := s.MarkSilent(t.Context(), 0); err != nil {
+			t.Fatal(err)
+		}
+		apply(t, s, "one") // the agent returns
+		if _, err := s.Update(t.Context(), resource(t, workload), int64(w.workload.ID), []any{nil, "Down", nil}); err != nil {
+			t.Fatal(err)
+		}
+		records, _ := exportLogs(t, s)
+		const of = "WorkloadInstance web of name of one: "
+		expectSummaries(t, records, of+"Unknown→Healthy Reason cause 1", of+"Healthy→Unhealthy Reason cause 2",
+			of+"Unhealthy→Unknown AgentOffline the agent does not report", of+"Unknown→Unhealthy Reason cause 2", of+"Unhealthy→Down  ")
+		if at := records[1].Status.Time; !at.Equal(began) {
+			t.Errorf("the status began at %v, want the reported %v", at, began)
+		}
+		if at := records[3].Status.Time; time.Since(at).Abs() > time.Minute {
+			t.Errorf("the status returned at %v, want now", at)
+		}
+	})
+}
+
+func TestLogQueue_EventIsPruned_CountsAsLost(t *testing.T) {
+	onLogQueues(t, 100, func(t *testing.T, s *Store) {
+		t.Helper()
+		w := newWorld(t, s)
+		for i := range 5 {
+			apply(t, s, "one", eventOf(w.workload, fmt.Sprint("event ", i), int64(i+1)))
+		}
+		keep := DefaultRetention()
+		keep.EventAge, keep.EventCount = 100*365*24*time.Hour, 2
+		if _, err := s.Prune(t.Context(), keep); err != nil {
+			t.Fatal(err)
+		}
+		records, done := exportLogs(t, s)
+		if len(records) != 2 || done.Lost != 3 {
+			t.Errorf("%q were exported, %+v, want the two that were kept, and three lost", summaries(records), done)
+		}
+	})
+}
+
+func TestLogQueue_TooManyRecords_OldestAreLost(t *testing.T) {
+	onLogQueues(t, 3, func(t *testing.T, s *Store) {
+		t.Helper()
+		w := newWorld(t, s)
+		for i := range 5 {
+			apply(t, s, "one", eventOf(w.workload, fmt.Sprint("event ", i), int64(i+1)))
+		}
+		if n, oldest, err := s.LogBacklog(t.Context()); n != 5 || oldest == nil || time.Since(*oldest).Abs() > time.Minute || err != nil {
+			t.Errorf("the backlog is %d since %v, %v, want 5 since now", n, oldest, err)
+		}
+		records, done := exportLogs(t, s)
+		if len(records) != 3 || done.Lost != 2 || records[0].Event.UID != "event 2" {
+			t.Errorf("%q were exported, %+v, want the three newest, and two lost", summaries(records), done)
+		}
+		if n, oldest, err := s.LogBacklog(t.Context()); n != 0 || oldest != nil || err != nil {
+			t.Errorf("the backlog is %d since %v, %v, want none", n, oldest, err)
+		}
+	})
+}
+
+// Long messages are exported in several batches.
+func TestLogQueue_LongMessages_BatchIsBounded(t *testing.T) {
+	onLogQueues(t, 100, func(t *testing.T, s *Store) {
+		t.Helper()
+		w := newWorld(t, s)
+		var reports []threeport.Report
+		for i := range 40 {
+			report := eventOf(w.workload, fmt.Sprint(i), int64(i+1))
+			report.Event.Message = string(slices.Repeat([]byte("x"), maxMessage-100))
+			reports = append(reports, report)
+		}
+		apply(t, s, "one", reports...)
+		total := 0
+		for more := true; more; {
+			records, done := exportLogs(t, s)
+			total, more = total+len(records), done.More
+			if len(records) > 17 {
+				t.Errorf("a batch has %d records of 64 KiB, want about 1 MiB", len(records))
+			}
+		}
+		if total != len(reports) {
+			t.Errorf("%d records were exported, want %d", total, len(reports))
+		}
+	})
+}
+
+func TestLogQueue_NotEnabled_IsEmptied(t *testing.T) {
+	databases.ForEachPrepared(t, migrated, func(t *testing.T, address string) {
+		t.Helper()
+		queue := func(records int64, uid string) (waiting int64) {
+			t.Helper()
+			s, err := Open(t.Context(), Config{Address: address, LogRecords: records})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer s.Close() //nolint:errcheck // no test depends on it
+			apply(t, s, "one", eventOf(newWorld(t, s).workload, uid, 1))
+			if waiting, _, err = s.LogBacklog(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			return waiting
+		}
+		for i, step := range []struct{ records, want int64 }{{0, 0}, {100, 1}, {100, 2}, {0, 0}, {100, 1}} {
+			if got := queue(step.records, fmt.Sprint(i)); got != step.want {
+				t.Errorf("step %d: %d records wait, want %d", i, got, step.want)
+			}
+		}
+		commands, err := Open(t.Context(), Config{Address: address, KeepIndexes: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer commands.Close() //nolint:errcheck // no test depends on it
+		if n, _, err := commands.LogBacklog(t.Context()); n != 1 || err != nil {
+			t.Errorf("after a command beside the server %d records wait, %v, want 1", n, err)
+		}
+	})
+}
+
+// One replica exports at a time.
+func TestLogQueue_TwoReplicas_OneExports(t *testing.T) {
+	onPostgres(t, Config{LogRecords: 100}, func(t *testing.T, s *Store) {
+		t.Helper()
+		other := open(t, s.config)
+		apply(t, s, "one", eventOf(newWorld(t, s).workload, "a", 1))
+		_, err := s.ExportLogs(t.Context(), func(ctx context.Context, _ []LogRecord) error {
+			done, err := other.ExportLogs(ctx, func(context.Context, []LogRecord) error { return errors.New("another replica exports meanwhile") })
+			if done != (LogExport{}) {
+				t.Errorf("the other replica exported %+v meanwhile", done)
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	})
+}
