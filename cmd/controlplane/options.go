@@ -39,6 +39,7 @@ func newOptions() *options {
 	o.registerAccess()
 	o.registerSingleSignOn()
 	o.registerLimits()
+	o.registerTelemetry()
 	return o
 }
 
@@ -116,6 +117,13 @@ func appendTo(list *[]string) func(string) error {
 		*list = append(*list, text)
 		return nil
 	}
+}
+
+func (o *options) registerTelemetry() {
+	f, l := o.flags, &o.config.Logs
+	f.StringVar(&l.Endpoint, "otlp-logs-endpoint", "", "`URL` to which Events and status changes are sent as logs with OTLP over HTTP, such as https://collector.example.org:4318; empty for none")
+	f.StringVar(&l.CAFile, "otlp-ca-file", "", "PEM `file` of the authorities of the certificate of the OTLP endpoint; empty for the system's")
+	f.StringVar(&l.HeadersFile, "otlp-headers-file", "", "`file` with headers for the OTLP endpoint, one NAME: VALUE per line, read before each request; empty for none")
 }
 
 func (o *options) registerLimits() {

@@ -167,6 +167,9 @@ func (s *Server) newHandlers(v0 *v0API) (*handlers, error) {
 	counted := newMetrics()
 	counted.registry.MustRegister(s.store.Collectors()...)
 	counted.registry.MustRegister(s.redaction.Collectors()...)
+	if s.logs != nil {
+		counted.registry.MustRegister(s.logs.Collectors()...)
+	}
 	v0.claims = &claims{required: s.config.RequireAssignment, access: s.access, counter: counted.claims, log: s.log}
 	return &handlers{
 		probes: &probes{database: s.store, now: time.Now}, metrics: counted, openAPI: &openAPI{limits: s.config.Limits}, v0: v0,

@@ -16,6 +16,7 @@ import (
 
 	"github.com/threeport/threeport-agent/internal/redact"
 	"github.com/threeport/threeport-agent/internal/server/auth"
+	"github.com/threeport/threeport-agent/internal/server/otlplogs"
 	"github.com/threeport/threeport-agent/internal/server/store"
 )
 
@@ -39,8 +40,9 @@ type Server struct {
 	access *auth.Authenticator // nil under StrictV0
 	// certificates is nil without authentication.
 	certificates *certReloader
-	redaction    *redact.Live // nil for the built-in rules
-	connections  *connections // nil without authentication and under StrictV0: they are not bounded
+	redaction    *redact.Live       // nil for the built-in rules
+	logs         *otlplogs.Exporter // nil without an endpoint
+	connections  *connections       // nil without authentication and under StrictV0: they are not bounded
 	listener     net.Listener
 	http         *http.Server
 	log          *slog.Logger
@@ -67,13 +69,16 @@ func New(ctx context.Context, config Config, log *slog.Logger) (s *Server, err e
 	}
 	s.store, err = store.Open(ctx, store.Config{
 		Address: config.Database, Exclusive: true, StrictV0: config.StrictV0, ClusterBytes: config.Limits.ClusterBytes, ReturnTime: config.Maintenance.ReturnTime,
-		WorkloadMetrics: config.WorkloadMetrics,
-		Feed:            store.FeedConfig{Log: log, Tombstones: config.Maintenance.Retention.TombstoneAge},
+		WorkloadMetrics: config.WorkloadMetrics, LogRecords: config.logRecords(),
+		Feed: store.FeedConfig{Log: log, Tombstones: config.Maintenance.Retention.TombstoneAge},
 	})
 	if err != nil {
 		return s, err
 	}
 	s.warnReadableDatabase()
+	if err := s.newLogExporter(); err != nil {
+		return s, err
+	}
 	handler, err := s.handler() //nolint:contextcheck // its goroutines end with the server, not with ctx
 	if err != nil {
 		return s, err
@@ -143,6 +148,15 @@ func (s *Server) openRedactionRules() (err error) {
 	return nil
 }
 
+// newLogExporter makes the exporter of logs, if there is an endpoint for them.
+func (s *Server) newLogExporter() (err error) {
+	if s.config.Logs.Endpoint == "" {
+		return nil
+	}
+	s.logs, err = otlplogs.New(s.store, s.config.Logs, s.config.Version, slog.New(newLimitedLog(s.log.Handler())))
+	return err
+}
+
 // newAccess starts authentication and authorization.
 func (s *Server) newAccess() (err error) {
 	config := s.config.authConfig()
@@ -201,6 +215,9 @@ func (s *Server) runBackground(ctx context.Context, running *sync.WaitGroup) {
 	tasks := map[string]func(context.Context) error{
 		"feed":        s.store.RunFeed,
 		"maintenance": func(ctx context.Context) error { return s.store.Maintain(ctx, s.config.Maintenance) },
+	}
+	if s.logs != nil {
+		tasks["export of logs"] = s.logs.Run
 	}
 	if s.redaction != nil {
 		running.Go(func() { s.redaction.Run(ctx, func() {}) })

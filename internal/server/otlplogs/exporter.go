@@ -1,0 +1,131 @@
+package otlplogs
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"math/rand/v2"
+	"net/http"
+	"time"
+
+	"github.com/threeport/threeport-agent/internal/server/store"
+)
+
+// pollInterval is the time between two looks at an empty queue.
+const pollInterval = time.Second
+
+// The delay after a failure doubles from minBackoff to maxBackoff. The backend may ask for more, up to maxRetryAfter.
+const (
+	minBackoff    = time.Second
+	maxBackoff    = time.Minute
+	maxRetryAfter = 10 * time.Minute
+)
+
+// Queue has the records: a [store.Store].
+type Queue interface {
+	// ExportLogs passes records to send, and keeps them if it fails.
+	ExportLogs(ctx context.Context, send func(context.Context, []store.LogRecord) error) (store.LogExport, error)
+	// LogBacklog returns the number of records that wait, and when the oldest was stored.
+	LogBacklog(ctx context.Context) (records int64, oldest *time.Time, err error)
+}
+
+// Exporter sends the records of a queue to a backend. Make one with [New], and call [Exporter.Run] once.
+type Exporter struct {
+	queue   Queue
+	config  Config
+	url     string
+	version string
+	client  *http.Client
+	log     *slog.Logger
+	metrics metrics
+}
+
+// New returns an exporter of this version of the program. The log should limit its lines: there may be one for each record.
+func New(queue Queue, config Config, version string, log *slog.Logger) (*Exporter, error) {
+	at, err := config.url()
+	if err != nil {
+		return nil, err
+	}
+	client, err := config.newClient()
+	if err != nil {
+		return nil, err
+	}
+	return &Exporter{queue: queue, config: config, url: at.String(), version: version, client: client, log: log, metrics: newMetrics(queue)}, nil
+}
+
+// Run exports until ctx ends. It logs failures and retries.
+func (e *Exporter) Run(ctx context.Context) error {
+	defer e.client.CloseIdleConnections()
+	for failures := 0; ; {
+		done, err := e.queue.ExportLogs(ctx, e.export)
+		if ctx.Err() != nil {
+			return nil
+		}
+		e.countLost(done.Lost)
+		wait := pollInterval
+		if err != nil {
+			failures++
+			wait = backoff(failures, err)
+			e.metrics.failures.Inc()
+			e.log.WarnContext(ctx, "Export of logs failed; the records are kept", "endpoint", e.url, "error", err, "failures", failures, "retryIn", wait)
+		} else {
+			if failures > 0 && done.Records > 0 {
+				e.log.InfoContext(ctx, "Export of logs works again", "endpoint", e.url, "failures", failures)
+				failures = 0
+			}
+			if done.More {
+				wait = 0
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(wait):
+		}
+	}
+}
+
+func (e *Exporter) countLost(n int64) {
+	if n > 0 {
+		e.metrics.dropped.WithLabelValues("expired").Add(float64(n))
+		e.log.Warn("Log records were removed before their export: pruning deleted their Events, or too many records waited", "records", n)
+	}
+}
+
+// backoff is the delay before the next request. Half of it is random, so that replicas do not send together.
+func backoff(failures int, err error) time.Duration {
+	delay := min(minBackoff<<min(failures-1, 10), maxBackoff)
+	delay = delay/2 + rand.N(delay/2) //nolint:gosec // need not be secret
+	if later, ok := errors.AsType[*laterError](err); ok {
+		delay = max(delay, min(later.after, maxRetryAfter))
+	}
+	return delay
+}
+
+// export sends records. If the backend refuses their data, it sends them in halves, and drops a single record that is refused.
+func (e *Exporter) export(ctx context.Context, records []store.LogRecord) error {
+	body, err := e.encode(records)
+	if err != nil {
+		return err
+	}
+	rejected, reason, err := e.post(ctx, body)
+	refused, isRefused := errors.AsType[*refusedError](err)
+	switch {
+	case isRefused && len(records) > 1:
+		half := len(records) / 2
+		if err := e.export(ctx, records[:half]); err != nil {
+			return err
+		}
+		return e.export(ctx, records[half:])
+	case isRefused:
+		rejected, reason = 1, refused.reason
+	case err != nil:
+		return err
+	}
+	if rejected = min(max(rejected, 0), int64(len(records))); rejected > 0 {
+		e.metrics.dropped.WithLabelValues("refused").Add(float64(rejected))
+		e.log.WarnContext(ctx, "The backend refused log records, which are dropped", "endpoint", e.url, "records", rejected, "reason", reason)
+	}
+	e.metrics.exported.Add(float64(int64(len(records)) - rejected))
+	return nil
+}
