@@ -1,0 +1,3 @@
+// Package otlp tests the export of OTLP with a real OpenTelemetry Collector, which is pinned in hack/otelcol and built into the user's cache
+// folder like the programs of package cluster. It writes what it receives to a file.
+package otlp
