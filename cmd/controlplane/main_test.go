@@ -85,6 +85,15 @@ func TestRun_InvalidArguments(t *testing.T) {
 		{"role without a certificate", []string{"--certificate-role=agent"}, 2, "must be viewer or admin"},
 		{"no provider", []string{"--oidc-client-id=threeport"}, 2, "--oidc-issuer is required"},
 		{"provider without authentication has no effect", []string{"--auth-enabled=false", "--oidc-issuer=https://id.example"}, 2, "remove --auth-enabled=false"},
+		{"logs to no URL", []string{"--otlp-logs-endpoint=collector:4318"}, 2, "OTLP endpoint for logs: use a URL"},
+		{"secret headers in plain text", []string{"--otlp-logs-endpoint=http://collector:4318", "--otlp-headers-file=h"}, 2, "use an https URL, or a loopback address"},
+		{"headers for no URL", []string{"--otlp-headers-file=h"}, 2, "OTLP files without an endpoint"},
+		{"logs under strict v0", []string{"--strict-v0", "--otlp-logs-endpoint=http://collector:4318"}, 2, "export of logs under strict v0"},
+		{
+			"no authorities of the backend", []string{
+				"--auth-enabled=false", "--database=sqlite::memory:", "--bind-address=127.0.0.1:0", "--otlp-logs-endpoint=https://collector:4318", "--otlp-ca-file=/nowhere/ca.crt",
+			}, 1, "open /nowhere/ca.crt: no such file or directory\n",
+		},
 		{"provider without a page", []string{"--strict-v0", "--oidc-issuer=https://id.example"}, 2, "under strict v0"},
 		{"redaction rules without authentication have no effect", []string{"--redaction-rules=/nowhere", "--auth-enabled=false"}, 2, "--redaction-rules without authentication has no effect"},
 		{"redaction rules under strict v0 have no effect", []string{"--redaction-rules=/nowhere", "--strict-v0"}, 2, "redaction rules without effect: every client is an administrator"},

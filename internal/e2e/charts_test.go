@@ -123,6 +123,7 @@ var componentValues = map[string][]string{
 	"all-kinds":                     {"--set", "components.all-kinds=true"},
 	"config-file":                   {"--set-file", "config=config/components/config-file/agent.yaml"},
 	"controlplane-network-policy":   {"--set", "components.controlplane-network-policy=true"},
+	"controlplane-otlp-logs":        {"--set", "otlp.logsEndpoint=http://otel-collector.observability.svc:4318/v1/logs"},
 	"controlplane-prometheus-rules": {"--set", "components.controlplane-prometheus-rules=true"},
 	"controlplane-service-monitor":  {"--set", "components.controlplane-service-monitor=true"},
 	"event-filters":                 {"--set-file", "eventFilters=config/components/event-filters/filters.yaml"},
@@ -172,12 +173,13 @@ func chartCases() []chartCase {
 			name: "controlplane/options", chart: controlPlaneChart, base: postgres, overlay: podOptionsOverlay + controlPlaneOptionsOverlay,
 			valuesFile: podOptionsValues + controlPlaneOptionsValues, values: usePostgres,
 		},
+		{name: "controlplane/OTLP", chart: controlPlaneChart, overlay: otlpOverlay, valuesFile: otlpValues},
 		{name: "controlplane/volume", chart: controlPlaneChart, overlay: volumeOverlay, valuesFile: volumeValues},
 	}
 	for component := range componentValues {
 		one := chartCase{name: "component/" + component, chart: agentChart, components: []string{component}}
 		switch component {
-		case "controlplane-network-policy", "controlplane-prometheus-rules", "controlplane-service-monitor":
+		case "controlplane-network-policy", "controlplane-otlp-logs", "controlplane-prometheus-rules", "controlplane-service-monitor":
 			one.chart = controlPlaneChart
 		case "agent-token":
 			one.overlay = addressOverlay
@@ -275,6 +277,16 @@ patches:
     metadata: {name: threeportworkloads.control-plane.threeport.io}
     $patch: delete
 `
+	otlpOverlay = `
+patches:
+- target: {kind: Deployment}
+  patch: |
+    - {op: add, path: /spec/template/spec/containers/0/args/-, value: --otlp-logs-endpoint=https://logs.example.org/v1/logs}
+    - {op: add, path: /spec/template/spec/containers/0/args/-, value: --otlp-headers-file=/etc/threeport/otlp/headers}
+    - {op: add, path: /spec/template/spec/containers/0/volumeMounts/-, value: {name: otlp-headers, mountPath: /etc/threeport/otlp, readOnly: true}}
+    - {op: add, path: /spec/template/spec/volumes/-, value: {name: otlp-headers, secret: {secretName: logs}}}
+`
+	otlpValues    = `otlp: {logsEndpoint: "https://logs.example.org/v1/logs", headersSecret: logs}`
 	volumeOverlay = `
 patches:
 - target: {kind: PersistentVolumeClaim}

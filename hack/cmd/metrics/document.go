@@ -34,6 +34,7 @@ Each label has a bounded number of values.
 |---|---|
 | 'action' | 'drop', 'limit' |
 | 'authenticated' | 'true', 'false' |
+| 'cause' | 'refused', 'expired' |
 | 'cluster' | the UIDs of the 100 clusters that store most |
 | 'code' | the status codes of HTTP that the API sends |
 | 'kind' | 'operation', 'event', 'status', 'tree', 'adoption'; for repairs 'watch' in place of the last two |
