@@ -85,9 +85,9 @@ func TestRun_InvalidArguments(t *testing.T) {
 		{"role without a certificate", []string{"--certificate-role=agent"}, 2, "must be viewer or admin"},
 		{"no provider", []string{"--oidc-client-id=threeport"}, 2, "--oidc-issuer is required"},
 		{"provider without authentication has no effect", []string{"--auth-enabled=false", "--oidc-issuer=https://id.example"}, 2, "remove --auth-enabled=false"},
-		{"logs to no URL", []string{"--otlp-logs-endpoint=collector:4318"}, 2, "OTLP endpoint for logs: use a URL"},
-		{"secret headers in plain text", []string{"--otlp-logs-endpoint=http://collector:4318", "--otlp-headers-file=h"}, 2, "use an https URL, or a loopback address"},
-		{"headers for no URL", []string{"--otlp-headers-file=h"}, 2, "OTLP files without an endpoint"},
+		{"logs to no URL", []string{"--otlp-logs-endpoint=collector:4318"}, 2, "OTLP endpoint: use a URL of HTTP"},
+		{"secret headers in plain text", []string{"--otlp-logs-endpoint=http://collector:4318", "--otlp-headers-file=h"}, 2, "use an https URL or a loopback address"},
+		{"headers for no URL", []string{"--otlp-headers-file=h"}, 2, "have no effect without an OTLP endpoint"},
 		{"logs under strict v0", []string{"--strict-v0", "--otlp-logs-endpoint=http://collector:4318"}, 2, "export of logs under strict v0"},
 		{
 			"no authorities of the backend", []string{

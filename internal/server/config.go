@@ -10,8 +10,8 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/threeport/threeport-agent/internal/otlp"
 	"github.com/threeport/threeport-agent/internal/server/auth"
-	"github.com/threeport/threeport-agent/internal/server/otlplogs"
 	"github.com/threeport/threeport-agent/internal/server/store"
 	"github.com/threeport/threeport-agent/internal/threeport"
 )
@@ -63,7 +63,7 @@ type Config struct {
 	// WorkloadMetrics configures the metric of each workload.
 	WorkloadMetrics store.WorkloadMetrics
 	// Logs configures the export of Events and status changes.
-	Logs otlplogs.Config
+	Logs otlp.Config
 }
 
 // Limits bound the body of a request, the watches of one principal, and the stored data of one cluster.
@@ -145,13 +145,10 @@ func (c Config) Validate() error {
 	if c.StrictV0 && c.WorkloadMetrics.Workloads > 0 {
 		return errors.New("metrics of workloads under strict v0: leave out one of them, because strict v0 has no metrics")
 	}
-	if c.StrictV0 && c.Logs.Endpoint != "" {
-		return errors.New("export of logs under strict v0: leave out one of them, because strict v0 has the features of Threeport's API only")
-	}
 	if c.RedactionRules != "" && (c.StrictV0 || !c.AuthEnabled) {
 		return errors.New("redaction rules without effect: every client is an administrator without authentication and under strict v0, so leave out the rules")
 	}
-	return errors.Join(validateProxies(c.TrustedProxies), c.authConfig().Validate(), c.Maintenance.Validate(), c.Limits.Validate(), c.WorkloadMetrics.Validate(), c.Logs.Validate())
+	return errors.Join(validateProxies(c.TrustedProxies), c.authConfig().Validate(), c.Maintenance.Validate(), c.Limits.Validate(), c.WorkloadMetrics.Validate(), c.validateLogs())
 }
 
 // isBindAddress reports whether an address has a valid port. Listening checks the host.
@@ -189,6 +186,16 @@ func (c Config) validateFiles() error {
 		return errors.New("CA file is empty: set the path of a PEM file, because strict v0 knows clients by their certificates only")
 	}
 	return nil
+}
+
+func (c Config) validateLogs() error {
+	if c.Logs.Endpoint == "" && (c.Logs.CAFile != "" || c.Logs.HeadersFile != "") {
+		return errors.New("--otlp-ca-file and --otlp-headers-file have no effect without an OTLP endpoint: set --otlp-logs-endpoint, or leave out the files")
+	}
+	if c.StrictV0 && c.Logs.Endpoint != "" {
+		return errors.New("export of logs under strict v0: leave out one of them, because strict v0 has the features of Threeport's API only")
+	}
+	return c.Logs.Validate()
 }
 
 // logRecords is the maximum number of records that wait for export; 0 without an export.

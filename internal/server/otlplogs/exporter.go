@@ -5,9 +5,9 @@ import (
 	"errors"
 	"log/slog"
 	"math/rand/v2"
-	"net/http"
 	"time"
 
+	"github.com/threeport/threeport-agent/internal/otlp"
 	"github.com/threeport/threeport-agent/internal/server/store"
 )
 
@@ -29,33 +29,34 @@ type Queue interface {
 	LogBacklog(ctx context.Context) (records int64, oldest *time.Time, err error)
 }
 
+// client sends the requests: an [otlp.Client].
+type client interface {
+	Post(ctx context.Context, message []byte) (*otlp.Answer, error)
+	Close()
+}
+
 // Exporter sends the records of a queue to a backend. Make one with [New], and call [Exporter.Run] once.
 type Exporter struct {
 	queue   Queue
-	config  Config
-	url     string
 	version string
-	client  *http.Client
+	client  client
+	url     string
 	log     *slog.Logger
 	metrics metrics
 }
 
 // New returns an exporter of this version of the program. The log should limit its lines: there may be one for each record.
-func New(queue Queue, config Config, version string, log *slog.Logger) (*Exporter, error) {
-	at, err := config.url()
+func New(queue Queue, config otlp.Config, version string, log *slog.Logger) (*Exporter, error) {
+	client, err := otlp.NewClient(config, otlp.LogsPath, "threeport-controlplane/"+version)
 	if err != nil {
 		return nil, err
 	}
-	client, err := config.newClient()
-	if err != nil {
-		return nil, err
-	}
-	return &Exporter{queue: queue, config: config, url: at.String(), version: version, client: client, log: log, metrics: newMetrics(queue)}, nil
+	return &Exporter{queue: queue, version: version, client: client, url: client.URL(), log: log, metrics: newMetrics(queue)}, nil
 }
 
 // Run exports until ctx ends. It logs failures and retries.
 func (e *Exporter) Run(ctx context.Context) error {
-	defer e.client.CloseIdleConnections()
+	defer e.client.Close()
 	for failures := 0; ; {
 		done, err := e.queue.ExportLogs(ctx, e.export)
 		if ctx.Err() != nil {

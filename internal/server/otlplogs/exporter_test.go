@@ -3,15 +3,11 @@ package otlplogs
 import (
 	"bytes"
 	"context"
-	"encoding/pem"
 	"errors"
-	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -24,6 +20,7 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/threeport/threeport-agent/internal/otlp"
 	"github.com/threeport/threeport-agent/internal/server/store"
 	"github.com/threeport/threeport-agent/internal/threeport"
 )
@@ -94,7 +91,7 @@ func partialAnswer(rejected uint64, message string) []byte {
 }
 
 // newExporter returns an exporter to a receiver, and its log.
-func newExporter(t *testing.T, config Config, queue Queue) (*Exporter, *bytes.Buffer) {
+func newExporter(t *testing.T, config otlp.Config, queue Queue) (*Exporter, *bytes.Buffer) {
 	t.Helper()
 	if err := config.Validate(); err != nil {
 		t.Fatal(err)
@@ -104,7 +101,7 @@ func newExporter(t *testing.T, config Config, queue Queue) (*Exporter, *bytes.Bu
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(e.client.CloseIdleConnections)
+	t.Cleanup(e.client.Close)
 	return e, &log
 }
 
@@ -171,7 +168,7 @@ func TestExport_AnswersOfBackend(t *testing.T) {
 				_, _ = w.Write(body)
 			}))
 			defer receiver.Close()
-			e, log := newExporter(t, Config{Endpoint: receiver.URL}, &memoryQueue{})
+			e, log := newExporter(t, otlp.Config{Endpoint: receiver.URL}, &memoryQueue{})
 			err := e.export(t.Context(), events("a", "b", "c", "d"))
 			if tc.err == "" && err != nil || tc.err != "" && (err == nil || !strings.Contains(err.Error(), tc.err)) {
 				t.Errorf("the error is %v, want %q", err, tc.err)
@@ -192,70 +189,29 @@ func TestExport_AnswersOfBackend(t *testing.T) {
 	}
 }
 
-func TestExport_TLSAndHeaders(t *testing.T) {
-	dir := t.TempDir()
-	headers := filepath.Join(dir, "headers")
-	var got http.Header
-	receiver := httptest.NewTLSServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { got = r.Header }))
-	defer receiver.Close()
-	authority := filepath.Join(dir, "ca.crt")
-	if err := os.WriteFile(authority, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: receiver.Certificate().Raw}), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	e, _ := newExporter(t, Config{Endpoint: receiver.URL, CAFile: authority, HeadersFile: headers}, &memoryQueue{})
-	for _, tc := range []struct{ text, authorization, err string }{
-		{"Authorization: Bearer one\n\nX-Scope-OrgID: team\n", "Bearer one", ""},
-		{"authorization:Bearer two", "Bearer two", ""},
-		{"Bearer secret", "", "line 1 of " + headers + " is no header"},
-		{"X: a\nA b: secret", "", `invalid header field name "A b"`},
-		{"X: sec\x00ret", "", `invalid header field value for "X"`},
-	} {
-		if err := os.WriteFile(headers, []byte(tc.text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		got = http.Header{}
-		err := e.export(t.Context(), events("a"))
-		if got.Get("Authorization") != tc.authorization || tc.err == "" && err != nil || tc.err != "" && (err == nil || !strings.Contains(err.Error(), tc.err)) {
-			t.Errorf("%q: the headers are %v, the error %v, want %q and %q", tc.text, got, err, tc.authorization, tc.err)
-		}
-		if err != nil && strings.Contains(err.Error(), "secret") {
-			t.Errorf("the error %v shows a secret", err)
-		}
-	}
-	if err := os.Remove(headers); err != nil {
-		t.Fatal(err)
-	}
-	if err := e.export(t.Context(), events("a")); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("without the file the error is %v", err)
-	}
-}
-
 // answers are the answers of a backend in a bubble, which has no network.
-type answers func() (code int, header http.Header, err error)
+type answers func() (*otlp.Answer, error)
 
-// RoundTrip implements http.RoundTripper.
-func (a answers) RoundTrip(*http.Request) (*http.Response, error) {
-	code, header, err := a()
-	if err != nil {
-		return nil, err
-	}
-	return &http.Response{StatusCode: code, Header: header, Body: http.NoBody}, nil
-}
+// Post implements client.
+func (a answers) Post(context.Context, []byte) (*otlp.Answer, error) { return a() }
+
+// Close implements client.
+func (a answers) Close() {}
 
 // An outage delays the next request more and more, up to a minute, and the records arrive after it.
 func TestRun_Outage_BacksOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const outage = time.Hour
 		queue := &memoryQueue{records: events("a")}
-		e, log := newExporter(t, Config{Endpoint: "http://127.0.0.1:1"}, queue)
+		e, log := newExporter(t, otlp.Config{Endpoint: "http://127.0.0.1:1"}, queue)
 		begin, requests := time.Now(), 0
-		e.client = &http.Client{Transport: answers(func() (int, http.Header, error) {
+		e.client = answers(func() (*otlp.Answer, error) {
 			requests++
 			if time.Since(begin) < outage {
-				return 0, nil, errors.New("connection refused")
+				return nil, errors.New("connection refused")
 			}
-			return http.StatusOK, nil, nil
-		})}
+			return &otlp.Answer{Code: http.StatusOK}, nil
+		})
 		ctx, cancel := context.WithTimeout(t.Context(), outage+2*maxBackoff)
 		defer cancel()
 		if err := e.Run(ctx); err != nil {
@@ -284,15 +240,15 @@ func TestRun_RetryAfter_IsHonoured(t *testing.T) {
 		{"", 0, time.Second},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			e, _ := newExporter(t, Config{Endpoint: "http://127.0.0.1:1"}, &memoryQueue{records: events("a")})
+			e, _ := newExporter(t, otlp.Config{Endpoint: "http://127.0.0.1:1"}, &memoryQueue{records: events("a")})
 			var at []time.Time
 			ctx, cancel := context.WithCancel(t.Context())
-			e.client = &http.Client{Transport: answers(func() (int, http.Header, error) {
+			e.client = answers(func() (*otlp.Answer, error) {
 				if at = append(at, time.Now()); len(at) == 2 {
 					cancel()
 				}
-				return http.StatusServiceUnavailable, http.Header{"Retry-After": {tc.header}}, nil
-			})}
+				return &otlp.Answer{Code: http.StatusServiceUnavailable, Header: http.Header{"Retry-After": {tc.header}}}, nil
+			})
 			if err := e.Run(ctx); err != nil {
 				t.Error(err)
 			}
@@ -315,7 +271,7 @@ func TestRetryAfter_Date(t *testing.T) {
 }
 
 func TestCollectors_Backlog(t *testing.T) {
-	e, _ := newExporter(t, Config{Endpoint: "http://127.0.0.1:1"}, &memoryQueue{records: events("a", "b")})
+	e, _ := newExporter(t, otlp.Config{Endpoint: "http://127.0.0.1:1"}, &memoryQueue{records: events("a", "b")})
 	want := `# HELP controlplane_otlp_log_records_waiting Log records that wait for export.
 # TYPE controlplane_otlp_log_records_waiting gauge
 controlplane_otlp_log_records_waiting 2
@@ -325,33 +281,6 @@ controlplane_otlp_log_records_waiting 2
 			if err := testutil.CollectAndCompare(c, strings.NewReader(want), "controlplane_otlp_log_records_waiting"); err != nil {
 				t.Error(err)
 			}
-		}
-	}
-}
-
-func TestConfig_Validate(t *testing.T) {
-	for _, tc := range []struct {
-		config Config
-		err    string
-	}{
-		{Config{}, ""},
-		{Config{Endpoint: "http://collector:4318"}, ""},
-		{Config{Endpoint: "https://collector:4318/v1/logs", HeadersFile: "h"}, ""},
-		{Config{Endpoint: "http://127.0.0.1:4318", HeadersFile: "h"}, ""},
-		{Config{Endpoint: "http://[::1]:4318", HeadersFile: "h"}, ""},
-		{Config{Endpoint: "http://collector:4318", HeadersFile: "h"}, "use an https URL"},
-		{Config{CAFile: "ca"}, "without an endpoint"},
-		{Config{Endpoint: "collector:4318"}, "use a URL"},
-		{Config{Endpoint: "grpc://collector:4317"}, "use a URL"},
-		{Config{Endpoint: "https://me:secret@collector"}, "use a URL"},
-		{Config{Endpoint: "https://me:secret@coll ector"}, "use a URL"},
-	} {
-		err := tc.config.Validate()
-		if tc.err == "" && err != nil || tc.err != "" && (err == nil || !strings.Contains(err.Error(), tc.err)) {
-			t.Errorf("%+v: the error is %v, want %q", tc.config, err, tc.err)
-		}
-		if strings.Contains(fmt.Sprint(err), "secret") {
-			t.Errorf("the error %v shows a secret", err)
 		}
 	}
 }

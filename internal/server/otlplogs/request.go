@@ -1,23 +1,18 @@
 package otlplogs
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
+	"slices"
 	"strconv"
 	"time"
 
 	"google.golang.org/protobuf/encoding/protowire"
+
+	"github.com/threeport/threeport-agent/internal/otlp"
 )
-
-// requestTimeout is OTLP's default for a request with its answer.
-const requestTimeout = 10 * time.Second
-
-// maxAnswer limits the part of an answer that is read.
-const maxAnswer = 64 << 10
 
 // refusedError is an answer that refuses the data of a request. The same request would be refused again.
 type refusedError struct{ reason string }
@@ -36,37 +31,28 @@ func (e *laterError) Error() string { return e.reason }
 
 // post sends a request. It returns the number of records that the backend rejected, with its reason, or an error if it took none: a
 // [refusedError], a [laterError] or another one that is retried.
-func (e *Exporter) post(ctx context.Context, body []byte) (rejected int64, reason string, err error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, e.url, bytes.NewReader(body))
+func (e *Exporter) post(ctx context.Context, request []byte) (rejected int64, reason string, err error) {
+	answer, err := e.client.Post(ctx, request)
 	if err != nil {
 		return 0, "", err
 	}
-	req.Header.Set("User-Agent", "threeport-controlplane/"+e.version)
-	if err := e.config.addHeaders(req.Header); err != nil {
-		return 0, "", err
-	}
-	req.Header.Set("Content-Type", "application/x-protobuf")
-	resp, err := e.client.Do(req)
-	if err != nil {
-		return 0, "", err
-	}
-	defer func() { _ = resp.Body.Close() }() // only read
-	answer, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
-	switch code := resp.StatusCode; {
-	case code >= 200 && code < 300 && err != nil:
-		return 0, "", fmt.Errorf("read the answer: %w", err)
-	case code >= 200 && code < 300:
-		rejected, reason = partialSuccess(answer)
+	if answer.Accepted() {
+		rejected, reason = partialSuccess(answer.Body)
 		return rejected, reason, nil
-	case code == http.StatusBadRequest, code == http.StatusRequestEntityTooLarge, code == http.StatusUnprocessableEntity:
-		return 0, "", &refusedError{answerText(resp, answer)}
+	}
+	reason = answerText(answer)
+	switch after := retryAfter(answer.Header.Get("Retry-After"), time.Now()); {
+	case slices.Contains(refusals, answer.Code):
+		return 0, "", &refusedError{reason}
+	case after > 0:
+		return 0, "", &laterError{reason, after}
 	default:
-		if after := retryAfter(resp.Header.Get("Retry-After"), time.Now()); after > 0 {
-			return 0, "", &laterError{answerText(resp, answer), after}
-		}
-		return 0, "", errors.New(answerText(resp, answer))
+		return 0, "", errors.New(reason)
 	}
 }
+
+// refusals are the codes that refuse the data of a request.
+var refusals = []int{http.StatusBadRequest, http.StatusRequestEntityTooLarge, http.StatusUnprocessableEntity}
 
 // retryAfter is the delay of a Retry-After header; 0 for none.
 func retryAfter(header string, now time.Time) time.Duration {
@@ -83,13 +69,13 @@ func retryAfter(header string, now time.Time) time.Duration {
 const maxReason = 200
 
 // answerText describes a failed answer, whose body is a google.rpc.Status or a text.
-func answerText(resp *http.Response, body []byte) string {
+func answerText(answer *otlp.Answer) string {
 	const messageOfStatus = 2
-	text := string(body)
-	if resp.Header.Get("Content-Type") == "application/x-protobuf" {
-		text = string(fields(body)[messageOfStatus].bytes)
+	text := answer.Body
+	if answer.Header.Get("Content-Type") == "application/x-protobuf" {
+		text = fields(text)[messageOfStatus].bytes
 	}
-	return fmt.Sprintf("HTTP %d: %.*q", resp.StatusCode, maxReason, text)
+	return fmt.Sprintf("HTTP %d: %.*q", answer.Code, maxReason, text)
 }
 
 // partialSuccess returns the number of rejected records of an ExportLogsServiceResponse, and the reason. The generated type of this message

@@ -4,10 +4,11 @@
 //
 // Each v0 object type has a table: v0_resource.go describes them, v0.go and v0_list.go read and write them. The other tables
 // are: workloads (one row per v0 instance, with its displayed status), objects (the nodes of workload trees), definitions,
-// clusters, silences, tokens, sessions and audit_records. The migrations define their columns.
+// clusters, silences, tokens, sessions, audit_records and log_queue. The migrations define their columns.
 //
 // There are two ways to write workloads: v0 requests (v0.go) and report sets ([Store.Apply], files apply*.go). [Store.Maintain]
-// marks silent clusters and deletes old rows. [Store.RunFeed] delivers changes to subscribers.
+// marks silent clusters and deletes old rows. [Store.RunFeed] delivers changes to subscribers. Triggers queue Events and status changes for
+// [Store.ExportLogs], if the server has an export: all kinds of writes then fill log_queue, in their own transactions.
 //
 // A [Store] is composed of the type database, which has the connections, transactions and migrations, the type feed, and the
 // queries and rules of the files above.
@@ -39,7 +40,7 @@
 //
 // # Dialects
 //
-// The differences between the databases are in dialect.go, errors.go, connect.go, lock.go, Store.optimize and the migrations. All
+// The differences between the databases are in dialect.go, errors.go, connect.go, lock.go, log_triggers.go, Store.optimize and the migrations. All
 // other SQL runs on both: ? placeholders (see rebind), INSERT … ON CONFLICT (…) DO UPDATE SET x = excluded.x, RETURNING, partial
 // indexes. After INSERT … SELECT, SQLite requires a WHERE before ON CONFLICT. NULLs sort first in one database and last in the
 // other, so sorted columns are NOT NULL.
