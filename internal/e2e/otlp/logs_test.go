@@ -22,6 +22,8 @@ import (
 
 	"github.com/threeport/threeport-agent/internal/e2e/process"
 	"github.com/threeport/threeport-agent/internal/e2e/world"
+	"github.com/threeport/threeport-agent/internal/testing/databases"
+	"github.com/threeport/threeport-agent/internal/testing/postgres"
 	"github.com/threeport/threeport-agent/internal/threeport"
 )
 
@@ -29,28 +31,18 @@ import (
 type api struct {
 	*testing.T
 	endpoint string // of the backend
-	database string // a file
+	database string // an address
 	process  *process.Process
 	url      string
 	workload threeport.Instance
 	sent     int
 }
 
-func newAPI(t *testing.T, endpoint string) *api {
+// newAPI starts an API with a workload.
+func newAPI(t *testing.T, endpoint, database string) *api {
 	t.Helper()
-	a := &api{T: t, endpoint: endpoint, database: filepath.Join(t.TempDir(), "controlplane.db")}
+	a := &api{T: t, endpoint: endpoint, database: database}
 	a.start()
-	t.Cleanup(func() {
-		if err := a.process.Stop(world.Timeout); err != nil {
-			t.Error(err)
-		}
-		if strings.Contains(a.process.Output(), "DATA RACE") {
-			t.Error("the race detector found a race in the API")
-		}
-		if t.Failed() {
-			t.Logf("the end of the log of the API:\n%s", world.End(a.process.Output(), 4<<10))
-		}
-	})
 	var answer struct{ Data []struct{ ID int64 } }
 	a.must(json.Unmarshal(a.request(http.MethodPost, "/v0/workload-instances", map[string]string{"Name": "web"}), &answer))
 	a.workload = threeport.Instance{Type: threeport.TypeWorkloadInstance, ID: threeport.ID(answer.Data[0].ID)}
@@ -60,11 +52,20 @@ func newAPI(t *testing.T, endpoint string) *api {
 // start starts the API, also after its end.
 func (a *api) start() {
 	a.Helper()
-	var err error
-	a.process, err = process.Start(binaries.controlAPI, nil, []string{
-		"--bind-address=127.0.0.1:0", "--auth-enabled=false", "--database=sqlite:" + a.database, "--otlp-logs-endpoint=" + a.endpoint,
+	started, err := process.Start(binaries.controlAPI, nil, []string{
+		"--bind-address=127.0.0.1:0", "--auth-enabled=false", "--database=" + a.database, "--otlp-logs-endpoint=" + a.endpoint,
 	})
 	a.must(err)
+	a.process = started
+	a.Cleanup(func() {
+		started.Kill()
+		if strings.Contains(started.Output(), "DATA RACE") {
+			a.Error("the race detector found a race in the API")
+		}
+		if a.Failed() {
+			a.Logf("the end of the log of the API:\n%s", world.End(started.Output(), 4<<10))
+		}
+	})
 	a.url, err = a.process.URL(a.Context())
 	a.must(err)
 }
@@ -224,7 +225,7 @@ func expectDuplicatesHaveUID(t *testing.T, records []record) (duplicates int) {
 
 func TestLogs_CollectorAndAPIAreKilled_NothingIsMissing(t *testing.T) {
 	c := newCollector(t)
-	a := newAPI(t, "http://"+c.address)
+	a := newAPI(t, "http://"+c.address, "sqlite:"+filepath.Join(t.TempDir(), "controlplane.db"))
 	a.send()
 	eventually(t, "the first records", func() error { return a.missing(c.records()) })
 	for range 4 {
@@ -270,6 +271,39 @@ func TestLogs_CollectorAndAPIAreKilled_NothingIsMissing(t *testing.T) {
 		t.Error("no record arrived again, although answers were lost")
 	}
 	expectRecord(t, records)
+	a.must(a.process.Stop(world.Timeout))
+}
+
+// Two replicas share a database. The records arrive in spite of the end of one, and each of them once before that.
+func TestLogs_ReplicaIsKilled_OtherExports(t *testing.T) {
+	databases.OnPrivatePostgres(t, func(t *testing.T, server *postgres.Server) {
+		t.Helper()
+		database, err := server.CreateDatabase(t.Context(), "logs", "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := newCollector(t)
+		one := newAPI(t, "http://"+c.address, database)
+		two := &api{T: t, endpoint: one.endpoint, database: database, workload: one.workload}
+		two.start()
+		for range 50 {
+			one.send()
+		}
+		eventually(t, "all records", func() error { return one.missing(c.records()) })
+		if n := expectDuplicatesHaveUID(t, c.records()); n > 0 {
+			t.Errorf("%d records arrived again, although one replica exports at a time", n)
+		}
+		for range 50 {
+			one.send()
+		}
+		one.process.Kill()
+		two.sent = one.sent
+		for range 50 {
+			two.send()
+		}
+		eventually(t, "all records", func() error { return two.missing(c.records()) })
+		expectDuplicatesHaveUID(t, c.records())
+	})
 }
 
 // expectRecord checks the fields of an Event as the collector understands them.
