@@ -103,30 +103,41 @@ func backoff(failures int, err error) time.Duration {
 	return delay
 }
 
-// export sends records. If the backend refuses their data, it sends them in halves, and drops a single record that is refused.
+// export sends records, and counts them after the last of them is settled. If some of them are sent again, they count once.
 func (e *Exporter) export(ctx context.Context, records []store.LogRecord) error {
-	body, err := e.encode(records)
+	refused, err := e.send(ctx, records)
 	if err != nil {
 		return err
 	}
-	rejected, reason, err := e.post(ctx, body)
-	refused, isRefused := errors.AsType[*refusedError](err)
+	e.metrics.exported.Add(float64(int64(len(records)) - refused))
+	e.metrics.dropped.WithLabelValues("refused").Add(float64(refused))
+	return nil
+}
+
+// send sends records, and returns how many of them the backend refused. If it refuses the data of several, send sends them in halves.
+func (e *Exporter) send(ctx context.Context, records []store.LogRecord) (refused int64, err error) {
+	body, err := e.encode(records)
+	if err != nil {
+		return 0, err
+	}
+	refused, reason, err := e.post(ctx, body)
+	refusal, isRefused := errors.AsType[*refusedError](err)
 	switch {
 	case isRefused && len(records) > 1:
 		half := len(records) / 2
-		if err := e.export(ctx, records[:half]); err != nil {
-			return err
+		first, err := e.send(ctx, records[:half])
+		if err != nil {
+			return 0, err
 		}
-		return e.export(ctx, records[half:])
+		second, err := e.send(ctx, records[half:])
+		return first + second, err
 	case isRefused:
-		rejected, reason = 1, refused.reason
+		refused, reason = 1, refusal.reason
 	case err != nil:
-		return err
+		return 0, err
 	}
-	if rejected = min(max(rejected, 0), int64(len(records))); rejected > 0 {
-		e.metrics.dropped.WithLabelValues("refused").Add(float64(rejected))
-		e.log.WarnContext(ctx, "The backend refused log records, which are dropped", "endpoint", e.url, "records", rejected, "reason", reason)
+	if refused = min(max(refused, 0), int64(len(records))); refused > 0 {
+		e.log.WarnContext(ctx, "The backend refused log records, which are dropped", "endpoint", e.url, "records", refused, "reason", reason)
 	}
-	e.metrics.exported.Add(float64(int64(len(records)) - rejected))
-	return nil
+	return refused, nil
 }

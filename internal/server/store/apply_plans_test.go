@@ -15,7 +15,7 @@ var growingTables = []string{"workload_events", "objects", "definitions", "workl
 // planCacheRuns exceeds the 5 executions after which PostgreSQL considers a generic plan (PREPARE).
 const planCacheRuns = 8
 
-// runAllStatements repeatedly runs each statement of reports, pruning and retention.
+// runAllStatements repeatedly runs each statement of reports, pruning, retention and the export of logs.
 func runAllStatements(t *testing.T, s *Store, times int) {
 	t.Helper()
 	for i := range times {
@@ -46,6 +46,7 @@ func runAllStatements(t *testing.T, s *Store, times int) {
 		if _, err := s.MarkSilent(t.Context(), time.Minute); err != nil {
 			t.Fatal(err)
 		}
+		exportLogs(t, s)
 	}
 }
 
@@ -79,7 +80,7 @@ func fill(tb testing.TB, s *Store, workloads, events int) {
 // TestPlans_ReportsAndPruning_ScanNoGrowingTable checks PostgreSQL's scan statistics, and SQLite's plans before and
 // after the tables have statistics.
 func TestPlans_ReportsAndPruning_ScanNoGrowingTable(t *testing.T) {
-	forEachDatabase(t, func(t *testing.T, s *Store) {
+	onLogQueues(t, DefaultLogRecords, func(t *testing.T, s *Store) {
 		t.Helper()
 		if s.dialect == postgresDialect {
 			fill(t, s, 10_000, 60_000)
@@ -149,6 +150,7 @@ func sqliteStatements(s *Store) []string {
 	for text := range s.prepared.byText {
 		all = append(all, text)
 	}
+	all = append(all, queuedLogs, loggedEventsQuery(maxLogBatch))
 	p := &pruner{store: s, keep: keepTen}
 	deletions := append(p.deletedObjects(nil), p.deletedV0Rows(nil)...)
 	for _, of := range instanceTables {

@@ -202,13 +202,17 @@ func (s *Store) readLogBatch(ctx context.Context) (batch logBatch, err error) {
 // eventVersion is the ID of an Event and its updatedat.
 type eventVersion struct{ id, updatedAt int64 }
 
+func loggedEventsQuery(events int) string {
+	return "SELECT updatedat, " + eventColumns + " FROM workload_events WHERE id IN " + placeholders(events)
+}
+
 // loggedEvents reads the present versions of Events.
 func (s *Store) loggedEvents(ctx context.Context, ids []any) (map[eventVersion]*threeport.TimelineEvent, error) {
 	if len(ids) == 0 {
 		return nil, nil
 	}
 	events := make(map[eventVersion]*threeport.TimelineEvent, len(ids))
-	_, err := collect(ctx, s.read, "SELECT updatedat, "+eventColumns+" FROM workload_events WHERE id IN "+placeholders(len(ids)), ids,
+	_, err := collect(ctx, s.read, loggedEventsQuery(len(ids)), ids,
 		func(scan scanner) (struct{}, error) {
 			var updatedAt int64
 			event, err := scanTimelineEvent(func(targets ...any) error { return scan(append([]any{&updatedAt}, targets...)...) })
