@@ -39,6 +39,7 @@ func newOptions() *options {
 	o.registerAccess()
 	o.registerSingleSignOn()
 	o.registerLimits()
+	o.registerTelemetry()
 	return o
 }
 
@@ -137,6 +138,13 @@ func (o *options) registerLimits() {
 			return nil
 		})
 	f.Var((*duration)(&m.Retention.AuditAge), "audit-retention", "`duration` for which audit records are kept; 0 keeps all")
+}
+
+func (o *options) registerTelemetry() {
+	f, t := o.flags, &o.config.Traces
+	f.StringVar(&t.Endpoint, "otlp-traces-endpoint", "", "`URL` of an OTLP receiver for the spans of sampled reports, over HTTP with protobuf; empty for no traces")
+	f.StringVar(&t.CAFile, "otlp-ca-file", "", "PEM `file` of the authorities of the receiver's certificate; empty for the system's")
+	f.StringVar(&t.HeadersFile, "otlp-headers-file", "", "`file` with headers for the receiver, one a line as Name: value, read for each request; empty for none")
 }
 
 // complete returns the configuration of the flags, if it is valid.

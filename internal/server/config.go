@@ -13,6 +13,7 @@ import (
 	"github.com/threeport/threeport-agent/internal/server/auth"
 	"github.com/threeport/threeport-agent/internal/server/store"
 	"github.com/threeport/threeport-agent/internal/threeport"
+	"github.com/threeport/threeport-agent/internal/tracing"
 )
 
 // The defaults of [Config].
@@ -61,6 +62,8 @@ type Config struct {
 	Limits Limits
 	// WorkloadMetrics configures the metric of each workload.
 	WorkloadMetrics store.WorkloadMetrics
+	// Traces configures the export of the spans of sampled reports.
+	Traces tracing.Config
 }
 
 // Limits bound the body of a request, the watches of one principal, and the stored data of one cluster.
@@ -139,13 +142,16 @@ func (c Config) Validate() error {
 	if c.StrictV0 && c.Access.SingleSignOn.Issuer != "" {
 		return errors.New("single sign-on under strict v0: leave out one of them, because strict v0 has no page to log in to")
 	}
+	if c.StrictV0 && c.Traces.Endpoint != "" {
+		return errors.New("traces under strict v0: leave out one of them, because strict v0 has no report sets")
+	}
 	if c.StrictV0 && c.WorkloadMetrics.Workloads > 0 {
 		return errors.New("metrics of workloads under strict v0: leave out one of them, because strict v0 has no metrics")
 	}
 	if c.RedactionRules != "" && (c.StrictV0 || !c.AuthEnabled) {
 		return errors.New("redaction rules without effect: every client is an administrator without authentication and under strict v0, so leave out the rules")
 	}
-	return errors.Join(validateProxies(c.TrustedProxies), c.authConfig().Validate(), c.Maintenance.Validate(), c.Limits.Validate(), c.WorkloadMetrics.Validate())
+	return errors.Join(validateProxies(c.TrustedProxies), c.authConfig().Validate(), c.Maintenance.Validate(), c.Limits.Validate(), c.WorkloadMetrics.Validate(), c.Traces.Validate())
 }
 
 // isBindAddress reports whether an address has a valid port. Listening checks the host.
