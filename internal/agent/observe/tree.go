@@ -16,6 +16,8 @@ type Tree struct {
 	Revision int64
 	// Objects has the listed objects first. It must not be changed.
 	Objects []TreeObject
+	// Trace is that of a sampled report; nil for others.
+	Trace *Trace `json:"-"`
 }
 
 // TreeObject is an object in a [Tree].
