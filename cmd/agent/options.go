@@ -46,6 +46,7 @@ type options struct {
 	redactionRules          string
 	eventFilters            string
 	metrics                 metricsOptions
+	traces                  traceOptions
 	probeAddress            string
 	pprofAddress            string
 	leaderElect             bool
@@ -105,6 +106,7 @@ func newOptions(flags *flag.FlagSet) *options {
 	flags.DurationVar(&o.resync.Interval, "resync-interval", o.resync.Interval,
 		"how often the rows of the control plane are compared with the cluster, and repaired; 0 for never")
 	o.metrics.declare(flags)
+	o.traces.declare(flags)
 	flags.StringVar(&o.probeAddress, "health-probe-bind-address", ":8081",
 		"address of /healthz and /readyz")
 	flags.StringVar(&o.pprofAddress, "pprof-bind-address", "",
@@ -161,7 +163,7 @@ func (o *options) validate(args []string) error {
 	if o.pprofAddress != "" && !isLoopback(o.pprofAddress) {
 		return wrong("pprof-bind-address", fmt.Errorf("--pprof-bind-address is %q: give a loopback address such as 127.0.0.1:6060, because profiles have no authentication", o.pprofAddress))
 	}
-	return o.metrics.validate()
+	return errors.Join(o.metrics.validate(), o.traces.validate())
 }
 
 // validateSink completes the options of the destination of reports.

@@ -30,8 +30,10 @@ func run(ctx context.Context, o *options, live *liveConfig) (err error) {
 	klog.SetLogger(ctrl.Log)
 	log := ctrl.Log.WithName
 
+	traces, traceErr := o.openTraces(ctx, metrics.Registry, log("traces"))
+	defer traces.Shutdown(ctx)
 	ownRules, err := o.openRules(metrics.Registry)
-	if err != nil {
+	if err = errors.Join(traceErr, err); err != nil {
 		return err
 	}
 	state, err := openState(o.stateDir)

@@ -120,10 +120,11 @@ func appendTo(list *[]string) func(string) error {
 }
 
 func (o *options) registerTelemetry() {
-	f, l := o.flags, &o.config.Logs
-	f.StringVar(&l.Endpoint, "otlp-logs-endpoint", "", "`URL` to which Events and status changes are sent as logs with OTLP over HTTP, such as https://collector.example.org:4318; empty for none")
-	f.StringVar(&l.CAFile, "otlp-ca-file", "", "PEM `file` of the authorities of the certificate of the OTLP endpoint; empty for the system's")
-	f.StringVar(&l.HeadersFile, "otlp-headers-file", "", "`file` with headers for the OTLP endpoint, one NAME: VALUE per line, read before each request; empty for none")
+	f, c := o.flags, &o.config
+	f.StringVar(&c.Logs.Endpoint, "otlp-logs-endpoint", "", "`URL` to which Events and status changes are sent as logs with OTLP over HTTP, such as https://collector.example.org:4318; empty for none")
+	f.StringVar(&c.Traces.Endpoint, "otlp-traces-endpoint", "", "`URL` to which the spans of sampled reports are sent with OTLP over HTTP; empty for no traces")
+	f.StringVar(&c.Logs.CAFile, "otlp-ca-file", "", "PEM `file` of the authorities of the certificates of both OTLP endpoints; empty for the system's")
+	f.StringVar(&c.Logs.HeadersFile, "otlp-headers-file", "", "`file` with headers for both OTLP endpoints, one NAME: VALUE per line, read before each request; empty for none")
 }
 
 func (o *options) registerLimits() {
@@ -151,6 +152,7 @@ func (o *options) registerLimits() {
 func (o *options) complete() (config server.Config, err error) {
 	config = o.config
 	config.Version = version.String()
+	config.Traces.CAFile, config.Traces.HeadersFile = config.Logs.CAFile, config.Logs.HeadersFile
 	if config.Database, err = o.database.address(); err != nil {
 		return config, err
 	}

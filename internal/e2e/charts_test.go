@@ -124,12 +124,14 @@ var componentValues = map[string][]string{
 	"config-file":                   {"--set-file", "config=config/components/config-file/agent.yaml"},
 	"controlplane-network-policy":   {"--set", "components.controlplane-network-policy=true"},
 	"controlplane-otlp-logs":        {"--set", "otlp.logsEndpoint=http://otel-collector.observability.svc:4318/v1/logs"},
+	"controlplane-otlp-traces":      {"--set", "otlp.tracesEndpoint=http://otel-collector.observability.svc:4318/v1/traces"},
 	"controlplane-prometheus-rules": {"--set", "components.controlplane-prometheus-rules=true"},
 	"controlplane-service-monitor":  {"--set", "components.controlplane-service-monitor=true"},
 	"event-filters":                 {"--set-file", "eventFilters=config/components/event-filters/filters.yaml"},
 	"health-rules":                  {"--set-file", "healthRules=config/components/health-rules/rules.yaml"},
 	"network-policy":                {"--set", "components.network-policy=true"},
 	"no-admission-policy":           {"--set", "components.no-admission-policy=true"},
+	"otlp-traces":                   {"--set", "otlp.tracesEndpoint=http://otel-collector.observability.svc:4318/v1/traces"},
 	"pod-monitor":                   {"--set", "components.pod-monitor=true"},
 	"priority-class":                {"--set", "components.priority-class=true"},
 	"prometheus-rules":              {"--set", "components.prometheus-rules=true"},
@@ -162,6 +164,8 @@ func chartCases() []chartCase {
 			overlay:    addressOverlay,
 		},
 		{name: "agent/options", chart: agentChart, overlay: podOptionsOverlay + agentOptionsOverlay, valuesFile: podOptionsValues + agentOptionsValues},
+		{name: "agent/traces", chart: agentChart, overlay: agentTracesOverlay, valuesFile: agentTracesValues},
+		{name: "controlplane/traces", chart: controlPlaneChart, overlay: controlPlaneTracesOverlay, valuesFile: controlPlaneTracesValues},
 		{name: "controlplane", chart: controlPlaneChart},
 		{name: "controlplane/postgres", chart: controlPlaneChart, base: postgres, values: usePostgres},
 		{name: "controlplane/namespace", chart: controlPlaneChart, namespace: "elsewhere"},
@@ -179,7 +183,7 @@ func chartCases() []chartCase {
 	for component := range componentValues {
 		one := chartCase{name: "component/" + component, chart: agentChart, components: []string{component}}
 		switch component {
-		case "controlplane-network-policy", "controlplane-otlp-logs", "controlplane-prometheus-rules", "controlplane-service-monitor":
+		case "controlplane-network-policy", "controlplane-otlp-logs", "controlplane-otlp-traces", "controlplane-prometheus-rules", "controlplane-service-monitor":
 			one.chart = controlPlaneChart
 		case "agent-token":
 			one.overlay = addressOverlay
@@ -269,6 +273,29 @@ image:
   pullPolicy: Always
 service: {type: LoadBalancer, annotations: {example.org/balancer: internal}}
 `
+	agentTracesOverlay = `
+patches:
+- target: {kind: Deployment}
+  patch: |
+    - {op: add, path: /spec/template/spec/containers/0/args/-, value: "--otlp-traces-endpoint=https://collector.example.org:4318"}
+    - {op: add, path: /spec/template/spec/containers/0/args/-, value: --otlp-traces-sample-ratio=0.5}
+    - {op: add, path: /spec/template/spec/containers/0/args/-, value: --otlp-headers-file=/etc/threeport/otlp/headers}
+    - {op: add, path: /spec/template/spec/containers/0/volumeMounts/-, value: {name: otlp-headers, mountPath: /etc/threeport/otlp, readOnly: true}}
+    - {op: add, path: /spec/template/spec/volumes/-, value: {name: otlp-headers, secret: {secretName: traces}}}
+`
+	agentTracesValues = `otlp: {tracesEndpoint: "https://collector.example.org:4318", tracesSampleRatio: 0.5, headersSecret: traces}`
+
+	controlPlaneTracesOverlay = `
+patches:
+- target: {kind: Deployment}
+  patch: |
+    - {op: add, path: /spec/template/spec/containers/0/args/-, value: "--otlp-traces-endpoint=https://collector.example.org:4318"}
+    - {op: add, path: /spec/template/spec/containers/0/args/-, value: --otlp-headers-file=/etc/threeport/otlp/headers}
+    - {op: add, path: /spec/template/spec/containers/0/volumeMounts/-, value: {name: otlp-headers, mountPath: /etc/threeport/otlp, readOnly: true}}
+    - {op: add, path: /spec/template/spec/volumes/-, value: {name: otlp-headers, secret: {secretName: traces}}}
+`
+	controlPlaneTracesValues = `otlp: {tracesEndpoint: "https://collector.example.org:4318", headersSecret: traces}`
+
 	noCRDOverlay = `
 patches:
 - patch: |

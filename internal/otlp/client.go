@@ -27,8 +27,11 @@ type Config struct {
 	HeadersFile string
 }
 
-// LogsPath is the path of the signal of logs.
-const LogsPath = "/v1/logs"
+// The paths of the signals.
+const (
+	LogsPath   = "/v1/logs"
+	TracesPath = "/v1/traces"
+)
 
 // Validate names the first bad field and what it accepts. It reads no files.
 func (c Config) Validate() error {
@@ -75,7 +78,7 @@ type Client struct {
 	http           *http.Client
 }
 
-// NewClient returns a client of a valid configuration, which has an endpoint. path is that of the signal.
+// NewClient returns a client of a valid configuration, which has an endpoint. path is that of the signal. The files must be readable.
 func NewClient(config Config, path, userAgent string) (*Client, error) {
 	at, err := config.url(path)
 	if err != nil {
@@ -86,6 +89,9 @@ func NewClient(config Config, path, userAgent string) (*Client, error) {
 		// The headers may be secret, and are for this host only.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}
+	if _, err := c.headers(); err != nil {
+		return nil, err
+	}
 	return c, c.connect()
 }
 

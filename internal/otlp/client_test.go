@@ -44,6 +44,7 @@ func TestPost_Headers(t *testing.T) {
 	var got http.Header
 	receiver := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { got = r.Header }))
 	t.Cleanup(receiver.Close)
+	write(t, headers, "")
 	c := newClient(t, Config{Endpoint: receiver.URL, HeadersFile: headers})
 	for _, tc := range []struct{ text, authorization, err string }{
 		{"Authorization: Bearer one\n\nX-Scope-OrgID: team\n", "Bearer one", ""},
@@ -138,6 +139,28 @@ func TestConfig_Validate(t *testing.T) {
 		}
 		if strings.Contains(fmt.Sprint(err), "secret") {
 			t.Errorf("the error %v shows a secret", err)
+		}
+	}
+}
+
+func TestNewClient_WrongFiles(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "headers")
+	if err := os.WriteFile(file, []byte("Authorization: Bearer x\nsecret\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, tc := range []struct {
+		config Config
+		want   string
+	}{
+		{Config{CAFile: "missing"}, "--otlp-ca-file"},
+		{Config{CAFile: file}, "no certificate in"},
+		{Config{HeadersFile: "missing"}, "--otlp-headers-file"},
+		{Config{HeadersFile: file}, "line 2 of"},
+	} {
+		tc.config.Endpoint = "https://127.0.0.1:4318"
+		_, err := NewClient(tc.config, LogsPath, "test")
+		if err == nil || !strings.Contains(err.Error(), tc.want) || strings.Contains(err.Error(), "secret") {
+			t.Errorf("%+v: the error is %v, want %q", tc.config, err, tc.want)
 		}
 	}
 }

@@ -64,6 +64,8 @@ type Config struct {
 	WorkloadMetrics store.WorkloadMetrics
 	// Logs configures the export of Events and status changes.
 	Logs otlp.Config
+	// Traces configures the export of the spans of sampled reports.
+	Traces otlp.Config
 }
 
 // Limits bound the body of a request, the watches of one principal, and the stored data of one cluster.
@@ -148,7 +150,7 @@ func (c Config) Validate() error {
 	if c.RedactionRules != "" && (c.StrictV0 || !c.AuthEnabled) {
 		return errors.New("redaction rules without effect: every client is an administrator without authentication and under strict v0, so leave out the rules")
 	}
-	return errors.Join(validateProxies(c.TrustedProxies), c.authConfig().Validate(), c.Maintenance.Validate(), c.Limits.Validate(), c.WorkloadMetrics.Validate(), c.validateLogs())
+	return errors.Join(validateProxies(c.TrustedProxies), c.authConfig().Validate(), c.Maintenance.Validate(), c.Limits.Validate(), c.WorkloadMetrics.Validate(), c.validateOTLP())
 }
 
 // isBindAddress reports whether an address has a valid port. Listening checks the host.
@@ -188,14 +190,22 @@ func (c Config) validateFiles() error {
 	return nil
 }
 
-func (c Config) validateLogs() error {
-	if c.Logs.Endpoint == "" && (c.Logs.CAFile != "" || c.Logs.HeadersFile != "") {
-		return errors.New("--otlp-ca-file and --otlp-headers-file have no effect without an OTLP endpoint: set --otlp-logs-endpoint, or leave out the files")
+// validateOTLP names the first bad flag of the exports.
+func (c Config) validateOTLP() error {
+	if c.Logs.Endpoint == "" && c.Traces.Endpoint == "" && (c.Logs.CAFile != "" || c.Logs.HeadersFile != "") {
+		return errors.New("--otlp-ca-file and --otlp-headers-file have no effect without an OTLP endpoint: " +
+			"set --otlp-logs-endpoint or --otlp-traces-endpoint, or leave out the files")
 	}
-	if c.StrictV0 && c.Logs.Endpoint != "" {
-		return errors.New("export of logs under strict v0: leave out one of them, because strict v0 has the features of Threeport's API only")
+	if c.StrictV0 && (c.Logs.Endpoint != "" || c.Traces.Endpoint != "") {
+		return errors.New("export of logs or traces under strict v0: leave out one of them, because strict v0 has the features of Threeport's API only")
 	}
-	return c.Logs.Validate()
+	if err := c.Logs.Validate(); err != nil {
+		return fmt.Errorf("--otlp-logs-endpoint: %w", err)
+	}
+	if err := c.Traces.Validate(); err != nil {
+		return fmt.Errorf("--otlp-traces-endpoint: %w", err)
+	}
+	return nil
 }
 
 // logRecords is the maximum number of records that wait for export; 0 without an export.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
+	"go.opentelemetry.io/otel/trace"
 
 	"github.com/threeport/threeport-agent/internal/server/auth"
 	"github.com/threeport/threeport-agent/internal/server/store"
@@ -40,6 +41,7 @@ type reportSets struct {
 	large   *memoryLimiter // counts large sets that are decoded, not bytes
 	metrics *metrics
 	claims  *claims
+	tracer  trace.Tracer // nil without traces
 }
 
 func newReportSets(s reportStore, limits Limits, m *metrics, c *claims) *reportSets {
@@ -79,7 +81,7 @@ func (r *reportSets) versions(context.Context, *struct{}) (*Body[threeport.Repor
 	return &Body[threeport.ReportSetVersions]{threeport.ReportSetVersions{
 		API: "WorkloadReportSet", Versions: []string{"v0"}, Encodings: encodings,
 		MaxReports: r.limits.Reports, MaxBytes: r.limits.DecodedBytes,
-		Features: []string{threeport.FeaturePods, threeport.FeatureSince, threeport.FeatureCauseSince, threeport.FeatureFiltered},
+		Features: []string{threeport.FeaturePods, threeport.FeatureSince, threeport.FeatureCauseSince, threeport.FeatureFiltered, threeport.FeatureTraceparent},
 	}}, nil
 }
 
@@ -116,7 +118,9 @@ func (r *reportSets) apply(ctx context.Context, request *reportSetRequest) (*Bod
 	if fixed := principal.ClusterName; fixed != "" {
 		set.Agent.ClusterName = fixed
 	}
+	begin := time.Now()
 	answer, claimed, err := r.store.ApplyAs(ctx, set.ReportSet, r.claims.policy(principal))
+	storeSpans(r.tracer, set.ReportSet, begin, answer, err)
 	r.claims.record(principal, claimed...)
 	if invalid, ok := errors.AsType[*store.SetError](err); ok {
 		return nil, problem(http.StatusUnprocessableEntity, invalid.Detail)

@@ -117,6 +117,8 @@ func (d *setDecoder) report(at string, report *threeport.Report) error {
 			return true, d.read(at, &report.Instance)
 		case "version":
 			return true, d.read(at, &report.Version)
+		case "traceparent":
+			return true, d.read(at, &report.Traceparent)
 		case "operation":
 			return true, d.read(at, &report.Operation)
 		case "event":

@@ -72,9 +72,14 @@ func (f failingStore) ApplyAs(context.Context, threeport.ReportSet, store.ClaimP
 // serveReportSets serves report sets of an administrator.
 func serveReportSets(t *testing.T, s reportStore, memory *reportSetMemory, log *slog.Logger) string {
 	t.Helper()
-	counted := newMetrics()
-	r := newReportSets(s, DefaultLimits(), counted, &claims{})
+	r := newReportSets(s, DefaultLimits(), newMetrics(), &claims{})
 	r.memory = memory
+	return serveSets(t, r, log)
+}
+
+// serveSets serves the report sets of an administrator.
+func serveSets(t *testing.T, r *reportSets, log *slog.Logger) string {
+	t.Helper()
 	router := newRouter()
 	router.api = newAPI(router, "test", false)
 	served := recordRoute(router.serve([]route{
@@ -83,7 +88,7 @@ func serveReportSets(t *testing.T, s reportStore, memory *reportSetMemory, log *
 	asAdmin := http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		served.ServeHTTP(w, req.WithContext(auth.WithPrincipal(req.Context(), auth.Principal{Role: auth.RoleAdmin})))
 	})
-	server := httptest.NewServer(instrument(asAdmin, counted, log))
+	server := httptest.NewServer(instrument(asAdmin, r.metrics, log))
 	t.Cleanup(server.Close)
 	return server.URL + "/v0/workload-report-sets"
 }

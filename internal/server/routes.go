@@ -170,10 +170,13 @@ func (s *Server) newHandlers(v0 *v0API) (*handlers, error) {
 	if s.logs != nil {
 		counted.registry.MustRegister(s.logs.Collectors()...)
 	}
+	counted.registry.MustRegister(s.traces.Collectors()...)
 	v0.claims = &claims{required: s.config.RequireAssignment, access: s.access, counter: counted.claims, log: s.log}
+	reportSets := newReportSets(s.store, s.config.Limits, counted, v0.claims)
+	reportSets.tracer = s.traces.Tracer()
 	return &handlers{
 		probes: &probes{database: s.store, now: time.Now}, metrics: counted, openAPI: &openAPI{limits: s.config.Limits}, v0: v0,
-		reportSets: newReportSets(s.store, s.config.Limits, counted, v0.claims),
+		reportSets: reportSets,
 		workloads: &workloads{
 			store: s.store, answers: answers, searches: v0.limits.searches,
 			retention: s.config.Maintenance.Retention, claims: v0.claims,

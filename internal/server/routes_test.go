@@ -156,7 +156,7 @@ func TestProbes_WithoutDatabase(t *testing.T) {
 	if text := answer.Body.String(); answer.Code != http.StatusOK || !strings.Contains(text, `route="/readyz"`) || strings.Contains(text, "controlplane_clusters{") {
 		t.Errorf("/metrics: %d %.2000s, want %d", answer.Code, text, http.StatusOK)
 	}
-	if err := s.close(); err != nil {
+	if err := s.close(t.Context()); err != nil {
 		t.Error(err)
 	}
 }
@@ -197,7 +197,7 @@ func openServer(t *testing.T, change func(*Config)) *Server {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := s.close(); err != nil {
+		if err := s.close(t.Context()); err != nil {
 			t.Error(err)
 		}
 	})

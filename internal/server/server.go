@@ -18,6 +18,7 @@ import (
 	"github.com/threeport/threeport-agent/internal/server/auth"
 	"github.com/threeport/threeport-agent/internal/server/otlplogs"
 	"github.com/threeport/threeport-agent/internal/server/store"
+	"github.com/threeport/threeport-agent/internal/tracing"
 )
 
 // drainTimeout is how long requests under way may take when the server stops.
@@ -42,6 +43,7 @@ type Server struct {
 	certificates *certReloader
 	redaction    *redact.Live       // nil for the built-in rules
 	logs         *otlplogs.Exporter // nil without an endpoint
+	traces       *tracing.Provider  // nil without traces
 	connections  *connections       // nil without authentication and under StrictV0: they are not bounded
 	listener     net.Listener
 	http         *http.Server
@@ -57,7 +59,7 @@ func New(ctx context.Context, config Config, log *slog.Logger) (s *Server, err e
 	s = &Server{config: config, log: log, http: newHTTPServer(log)}
 	defer func() {
 		if err != nil {
-			err = errors.Join(err, s.close())
+			err = errors.Join(err, s.close(ctx))
 			s = nil
 		}
 	}()
@@ -65,6 +67,10 @@ func New(ctx context.Context, config Config, log *slog.Logger) (s *Server, err e
 		return s, err
 	}
 	if err := s.openRedactionRules(); err != nil {
+		return s, err
+	}
+	service := tracing.Service{Name: "threeport-controlplane", Version: config.Version, Metrics: "controlplane"}
+	if s.traces, err = tracing.Open(ctx, config.Traces, service, logr.FromSlogHandler(log.Handler())); err != nil {
 		return s, err
 	}
 	s.store, err = store.Open(ctx, store.Config{
@@ -199,7 +205,7 @@ func (s *Server) Run(ctx context.Context) error {
 	err := s.serve(ctx)
 	end()
 	running.Wait()
-	return errors.Join(err, s.close())
+	return errors.Join(err, s.close(ctx))
 }
 
 // refusesCertificatesWithoutRole reports whether a certificate of a trusted authority may still be refused for its subject.
@@ -261,13 +267,14 @@ func (s *Server) serve(ctx context.Context) error {
 }
 
 // close closes everything that is open. No request may be under way.
-func (s *Server) close() error {
+func (s *Server) close(ctx context.Context) error {
 	var errs []error
 	if s.listener != nil {
 		if err := s.listener.Close(); !errors.Is(err, net.ErrClosed) { // serving closes it
 			errs = append(errs, err)
 		}
 	}
+	s.traces.Shutdown(ctx)
 	if s.access != nil {
 		s.access.Close()
 	}

@@ -295,7 +295,7 @@ func TestNew_ReadableDatabase_LogsWarning(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := s.close(); err != nil {
+		if err := s.close(context.Background()); err != nil {
 			t.Error(err)
 		}
 		if warned := strings.Contains(log.String(), "may read the database"); warned != warns {

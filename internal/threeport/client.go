@@ -133,6 +133,7 @@ func (c *Client) exchange(ctx context.Context, q request, body []byte) (out answ
 	if q.encoding != "" {
 		req.SetHeader("Content-Encoding", q.encoding)
 	}
+	setTraceHeader(ctx, req.Header)
 	raw, err := req.Execute(q.method, q.path)
 	if raw != nil && raw.RawResponse != nil {
 		out.status, out.header = raw.StatusCode(), raw.Header()

@@ -3,6 +3,8 @@ package threeport
 import (
 	"testing"
 	"time"
+
+	otrace "go.opentelemetry.io/otel/trace"
 )
 
 func TestReport_Keep_Tree(t *testing.T) {
@@ -58,6 +60,46 @@ func TestReport_Keep_Status(t *testing.T) {
 		}
 		if report.Keep(tc.features) {
 			t.Errorf("%s: a field was removed twice", tc.reason)
+		}
+	}
+}
+
+func TestReport_Keep_Traceparent(t *testing.T) {
+	report := Report{Traceparent: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", Event: &EventReport{}}
+	if report.Keep([]string{FeatureTraceparent}) || report.Traceparent == "" {
+		t.Error("the trace is removed for a server that takes it")
+	}
+	if !report.Keep([]string{FeaturePods}) || report.Traceparent != "" || report.Keep(nil) {
+		t.Errorf("the trace is %q for an earlier release, want none", report.Traceparent)
+	}
+}
+
+func TestReport_Trace(t *testing.T) {
+	const trace, span = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
+	for _, tc := range []struct {
+		reason, text string
+		sampled      bool
+	}{
+		{"sampled", "00-" + trace + "-" + span + "-01", true},
+		{"of a later version of the format", "01-" + trace + "-" + span + "-01-more", true},
+		{"not sampled", "00-" + trace + "-" + span + "-00", false},
+		{"none", "", false},
+		{"no traceparent", "hunter2", false},
+		{"zeros", "00-00000000000000000000000000000000-" + span + "-01", false},
+	} {
+		report := Report{Traceparent: tc.text}
+		ctx, sampled := report.Trace(t.Context())
+		if sampled != tc.sampled {
+			t.Errorf("%s: sampled is %t, want %t", tc.reason, sampled, tc.sampled)
+		}
+		if of := otrace.SpanContextFromContext(ctx); sampled && (of.TraceID().String() != trace || of.SpanID().String() != span || !of.IsRemote()) {
+			t.Errorf("%s: the span is %v", tc.reason, of)
+		}
+		if tc.reason == "sampled" {
+			var copied Report
+			if copied.SetTrace(t.Context(), otrace.SpanContextFromContext(ctx)); copied.Traceparent != tc.text {
+				t.Errorf("the field is %q, want %q", copied.Traceparent, tc.text)
+			}
 		}
 	}
 }

@@ -81,6 +81,9 @@ type Report struct {
 	Instance Instance `json:"instance"`
 	// Version orders the reports of one key.
 	Version ID `json:"version"`
+	// Traceparent is the trace of a sampled report, as in the header of that name in W3C Trace Context. The server ignores an invalid
+	// one. Agents send it only if the versions of report sets list the feature traceparent.
+	Traceparent string `json:"traceparent,omitempty" maxLength:"256"`
 
 	Operation *OperationReport `json:"operation,omitempty"`
 	Event     *EventReport     `json:"event,omitempty"`
@@ -276,21 +279,30 @@ type ReportSetVersions struct {
 	MaxBytes int64 `json:"MaxBytes,omitempty"`
 	// Features are the optional fields that the server accepts. The feature pods has those of Pods in a tree, and since the start of the
 	// health of an object. The feature causeSince has the start of the cause of a status, and filtered the number of objects that a
-	// filter leaves out. A server refuses the fields of other features.
+	// filter leaves out. The feature traceparent has the trace of a report. A server refuses the fields of other features.
 	Features []string `json:"Features,omitempty"`
 }
 
-// The features of the fields [TreeObject.Pod], [TreeObject.Since], [StatusReport.CauseSince] and [TreeReport.Filtered].
+// The features of the fields [TreeObject.Pod], [TreeObject.Since], [StatusReport.CauseSince], [TreeReport.Filtered] and
+// [Report.Traceparent].
 const (
-	FeaturePods       = "pods"
-	FeatureSince      = "since"
-	FeatureCauseSince = "causeSince"
-	FeatureFiltered   = "filtered"
+	FeaturePods        = "pods"
+	FeatureSince       = "since"
+	FeatureCauseSince  = "causeSince"
+	FeatureFiltered    = "filtered"
+	FeatureTraceparent = "traceparent"
 )
 
-// Keep removes the fields of other features than these, and reports whether there were any. It changes the objects that the report
-// points to.
-func (r Report) Keep(features []string) (removed bool) {
+// Keep removes the fields of other features than these, and reports whether there were any. It changes the report, and the objects
+// that it points to.
+func (r *Report) Keep(features []string) (removed bool) {
+	if r.Traceparent != "" && !slices.Contains(features, FeatureTraceparent) {
+		r.Traceparent, removed = "", true
+	}
+	return r.keepBody(features) || removed
+}
+
+func (r *Report) keepBody(features []string) (removed bool) {
 	switch {
 	case r.Tree != nil:
 		return r.Tree.keep(features)

@@ -31,6 +31,7 @@ type model struct {
 	cut     func() (arrives int, answers bool)
 	refuse  func(w http.ResponseWriter, set threeport.ReportSet, encoding string) bool
 	verdict func(threeport.Report) threeport.ReportAnswer
+	seen    func(*http.Request) // each request
 
 	ids      int64
 	events   []*modelEvent
@@ -54,6 +55,7 @@ func newModel(t *testing.T) *model {
 		t: t, rows: map[string]string{}, versions: map[string]threeport.ID{}, ended: map[string]bool{},
 		takes: func() bool { return true }, offers: func() string { return "null" }, cut: func() (int, bool) { return 1, true },
 		refuse: func(http.ResponseWriter, threeport.ReportSet, string) bool { return false },
+		seen:   func(*http.Request) {},
 	}
 	server := httptest.NewServer(m)
 	server.Config.SetKeepAlivesEnabled(false) // on a connection that it used before, a client repeats a GET by itself
@@ -66,6 +68,7 @@ func (m *model) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, _ := io.ReadAll(r.Body)
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	m.seen(r)
 	switch {
 	case r.URL.Path == "/workload-report-sets/versions":
 		if !m.takes() {

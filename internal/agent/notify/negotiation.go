@@ -85,7 +85,7 @@ func (n *NegotiatingSender) sendV0(ctx context.Context, items []outbox.Item) []R
 	out := make([]Result, len(items))
 	for i, item := range items {
 		if _, ok := ProtocolV0.Version(item.Report); ok {
-			out[i].Receipt, out[i].Err = n.v0.Send(ctx, item)
+			out[i].Receipt, out[i].Err = sendTraced(ctx, n.v0, item)
 		} else {
 			out[i].Err = ErrProtocolChanged
 		}

@@ -41,7 +41,7 @@ func (oneByOne) MaxBatch() int { return 1 }
 func (o oneByOne) Send(ctx context.Context, items []outbox.Item) []Result {
 	out := make([]Result, len(items))
 	for i, item := range items {
-		out[i].Receipt, out[i].Err = o.single.Send(ctx, item)
+		out[i].Receipt, out[i].Err = sendTraced(ctx, o.single, item)
 	}
 	return out
 }

@@ -54,10 +54,14 @@ func (s *setSender) accepted() []string {
 // dropFeatures removes the fields of features from a report that was refused, and reports whether there were any. Unless the report
 // was too large, the next ones have none either: an earlier release may have replaced the control plane.
 func (s *setSender) dropFeatures(report threeport.Report, refused error) bool {
+	tooLarge := threeport.StatusOf(refused) == http.StatusRequestEntityTooLarge
+	if tooLarge {
+		report.Traceparent = "" // the next try has it again
+	}
 	if !report.Keep(nil) {
 		return false
 	}
-	if threeport.StatusOf(refused) != http.StatusRequestEntityTooLarge {
+	if !tooLarge {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		s.features = nil
@@ -89,7 +93,7 @@ func (s *setSender) Send(ctx context.Context, items []outbox.Item) []Result {
 	size := 0
 	for i, item := range items {
 		if isForRow(item) {
-			d.results[i].Receipt, d.results[i].Err = s.single.Send(ctx, item)
+			d.results[i].Receipt, d.results[i].Err = sendTraced(ctx, s.single, item)
 			continue
 		}
 		report, localVersion, err := reportOf(ctx, item, &s.clock)
@@ -125,10 +129,16 @@ func isForRow(item outbox.Item) bool {
 // post sends a set and files the results. Again is true for reports that were stale in an earlier set.
 func (d setDelivery) post(ctx context.Context, set []pendingReport, again bool) {
 	reports := make([]threeport.Report, len(set))
+	var spans requestSpans
 	for i, p := range set {
+		if span := spans.start(d.items[p.index], len(set)); span != nil {
+			p.report.SetTrace(ctx, span.SpanContext())
+			p.report.Keep(d.accepted())
+		}
 		reports[i] = p.report
 	}
-	answer, err := d.exchange(ctx, reports)
+	answer, err := d.exchange(spans.context(ctx), reports)
+	spans.end(err)
 	if err == nil {
 		d.file(ctx, set, answer, again)
 		return
@@ -142,7 +152,7 @@ func (d setDelivery) post(ctx context.Context, set []pendingReport, again bool) 
 		d.post(ctx, set[:half], again)
 		d.post(ctx, set[half:], again)
 		return
-	case threeport.KindOf(err) == threeport.KindPermanent && d.dropFeatures(set[0].report, err):
+	case threeport.KindOf(err) == threeport.KindPermanent && d.dropFeatures(reports[0], err):
 		d.post(ctx, set, again)
 		return
 	}

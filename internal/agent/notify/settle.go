@@ -139,5 +139,9 @@ func (n *Notifier) warnItem(message string, item outbox.Item, err error) {
 }
 
 func logValues(item outbox.Item, err error) []any {
-	return []any{"report", item.Report.String(), "instance", item.Report.Instance().String(), "error", err.Error()}
+	values := []any{"report", item.Report.String(), "instance", item.Report.Instance().String(), "error", err.Error()}
+	if span := observe.SpanOf(item.Report); span != nil {
+		values = append(values, "trace_id", span.SpanContext().TraceID().String())
+	}
+	return values
 }

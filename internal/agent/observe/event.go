@@ -47,6 +47,8 @@ type Event struct {
 	MayHaveRow bool `json:"Preexisting"`
 	// Synthetic is true for an Event that the agent made. Its ResourceVersion is a digest, which has no order.
 	Synthetic bool `json:",omitempty"`
+	// Trace is that of a sampled report; nil for others.
+	Trace *Trace `json:"-"`
 }
 
 // DroppedRange counts Events that were dropped to keep a bound, with the times of the first and the last of them.

@@ -33,6 +33,8 @@ type Operation struct {
 	Source Source `json:"-"`
 	// Redaction has the rules for the definition; nil for the built-in rules.
 	Redaction Redaction `json:"-"`
+	// Trace is that of a sampled report; nil for others.
+	Trace *Trace `json:"-"`
 }
 
 // Key has the UID: a resource that is deleted and created again is another object.

@@ -1,7 +1,7 @@
 // Package observe has the reports that the reporter makes: an [Operation] of an object, an [Event] of the cluster, the
 // [Status] of a workload, and the [Tree] of its objects. [Trim] and the redaction rules decide which parts of an object may
-// leave the cluster. The package is pure: no I/O, no clock, no goroutine. Reports are values; their slices and objects must
-// not be changed.
+// leave the cluster. The package is pure: no I/O, no goroutine, and no clock except that of spans. Reports are values; their slices and
+// objects must not be changed.
 package observe
 
 import (

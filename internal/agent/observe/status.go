@@ -24,6 +24,8 @@ type Status struct {
 	CauseSince time.Time `json:",omitzero"`
 	// EndsWatch is true for the last status of an instance that ThreeportWorkloads no longer declare.
 	EndsWatch bool `json:",omitempty"`
+	// Trace is that of a sampled report; nil for others.
+	Trace *Trace `json:"-"`
 }
 
 // ReasonNotWatched is the reason of the last status of an instance.

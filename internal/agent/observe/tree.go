@@ -18,6 +18,8 @@ type Tree struct {
 	Objects []TreeObject
 	// Filtered counts the derived objects that the user's filters leave out.
 	Filtered int
+	// Trace is that of a sampled report; nil for others.
+	Trace *Trace `json:"-"`
 }
 
 // TreeObject is an object in a [Tree].

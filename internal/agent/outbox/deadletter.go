@@ -23,7 +23,7 @@ func (o *Outbox) Reject(item Item, cause error) {
 	e := o.takeBack(item)
 	cancelled := e.report == nil
 	o.answered(e, item)
-	o.conclude(e, item)
+	o.conclude(e, item, leftRejected)
 	switch known := o.accounts[item.Report.Instance()] != nil; {
 	case e.report != nil: // a newer version is sent
 	case cancelled || !known: // no status would show the dead letter; the next Offer is sent
@@ -83,7 +83,7 @@ func (o *Outbox) RetryRejected(id target.Instance) {
 		e.outcome = unanswered // an Offer of the same version is sent, also after a restart
 		o.persistence.saveReceipt(e)
 		if report != nil && e.isIdle() {
-			o.enqueue(e, report)
+			o.enqueue(e, enter(report))
 		}
 		o.gc(e)
 	}

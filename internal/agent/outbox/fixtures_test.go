@@ -54,7 +54,7 @@ var errSend = errors.New("no answer")
 func (o *Outbox) Retry(item Item, after time.Duration, cause error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.requeueFailed(o.takeBack(item), cause, after)
+	o.requeueFailed(o.takeBack(item), item, cause, after)
 }
 
 // Forget forgets one key of a group.

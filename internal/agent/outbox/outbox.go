@@ -114,12 +114,14 @@ func (o *Outbox) offer(r observe.Report) {
 		}
 		if e.isInFlight() && e.replaced.IsZero() {
 			e.replaced = time.Now()
+		} else {
+			leave(e.report, leftReplaced, e.retry.attempts)
 		}
-		o.setPending(e, r)
+		o.setPending(e, enter(r))
 	case e.isInFlight(): // it was cancelled meanwhile
 		e.since = time.Now()
 		e.replaced = e.since
-		o.setPending(e, r)
+		o.setPending(e, enter(r))
 	case e.ended(version):
 		if e.dead != nil {
 			e.dead.report = r // for RetryRejected
@@ -127,7 +129,7 @@ func (o *Outbox) offer(r observe.Report) {
 			o.recordOperation(e, r)
 		}
 	default:
-		o.enqueue(e, r)
+		o.enqueue(e, enter(r))
 	}
 	o.gc(e)
 }
@@ -333,6 +335,7 @@ func (o *Outbox) clearPending(e *entry) {
 	o.clearFailed(e)
 	o.unaccount(e)
 	before := e.report
+	leave(before, leftWithdrawn, e.retry.attempts)
 	e.report, e.backlog, e.repair, e.refusal, e.refusedBy = nil, false, false, "", ""
 	o.storePending(e, before)
 }

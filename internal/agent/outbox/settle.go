@@ -38,7 +38,7 @@ func (o *Outbox) Ack(item Item, receipt Receipt) {
 		o.evictable.confirm(item.Report.Instance())
 	}
 	o.answered(e, item)
-	o.conclude(e, item)
+	o.conclude(e, item, leftDelivered)
 	o.recordOperation(e, item.Report)
 	e.retry.attempts = 0
 	o.persistence.saveReceipt(e)
@@ -113,7 +113,7 @@ func (o *Outbox) AckRemoved(item Item, row MissingRow) (first bool) {
 	e.receipt = Receipt{}
 	o.removeOperation(e)
 	o.answered(e, item)
-	o.conclude(e, item)
+	o.conclude(e, item, leftDiscarded)
 	o.persistence.deleteReceipt(e.key)
 	o.gc(e)
 	return first
@@ -142,7 +142,7 @@ func (o *Outbox) Nack(item Item, f Failure) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	e := o.takeBack(item)
-	o.requeueFailed(e, f.Cause, o.breaker.fail(e.key, &e.retry, item.Probe, f))
+	o.requeueFailed(e, item, f.Cause, o.breaker.fail(e.key, &e.retry, item.Probe, f))
 }
 
 // Refuse settles an item that the control plane refuses until somebody changes something there. It has to be sent again after
@@ -156,13 +156,13 @@ func (o *Outbox) Refuse(item Item, refusal target.Refusal, cause error) (first b
 	waits := e.retry.waits
 	o.answered(e, item)
 	if e.report != nil && !haveSameRows(e.report, item.Report) { // the refusal is not about the report of now
-		o.requeue(e)
+		o.requeue(e, item)
 		return false
 	}
 	e.retry.waits = waits
 	if a := o.accounts[item.Report.Instance()]; a != nil && a.forgets || observe.EndsWatch(item.Report) { // the workload is gone, and its reports with it
 		e.forgets = true
-		o.conclude(e, item)
+		o.conclude(e, item, leftDiscarded)
 		o.gc(e)
 		return false
 	}
@@ -184,15 +184,18 @@ func (o *Outbox) Refuse(item Item, refusal target.Refusal, cause error) (first b
 		}
 	}
 	if o.closed {
-		o.putBack(e)
+		o.putBack(e, item)
 	} else {
-		o.requeue(e)
+		o.requeue(e, item)
 	}
 	return first
 }
 
 // putBack makes the pending report of a settled entry the first of its group, without scheduling it. Reports behind it wait for it.
-func (o *Outbox) putBack(e *entry) {
+func (o *Outbox) putBack(e *entry, item Item) {
+	if !e.replaced.IsZero() {
+		leave(item.Report, leftReplaced, item.Attempt)
+	}
 	e.replaced = time.Time{}
 	if e.report != nil {
 		e.group.putFirst(e)
@@ -200,7 +203,7 @@ func (o *Outbox) putBack(e *entry) {
 	o.gc(e)
 }
 
-func (o *Outbox) requeueFailed(e *entry, cause error, after time.Duration) {
+func (o *Outbox) requeueFailed(e *entry, item Item, cause error, after time.Duration) {
 	e.retry.retryAt = time.Now().Add(after)
 	if e.report != nil {
 		e.refusal, e.refusedBy = "", ""
@@ -210,7 +213,7 @@ func (o *Outbox) requeueFailed(e *entry, cause error, after time.Duration) {
 			o.counts.failed++
 		}
 	}
-	o.requeue(e)
+	o.requeue(e, item)
 }
 
 // Defer settles an item that this side cannot send yet, as if it had not been taken. It comes again after a wait that
@@ -224,12 +227,12 @@ func (o *Outbox) Defer(item Item, after time.Duration) {
 	e.retry.deferTo(time.Now(), after)
 	switch {
 	case item.last && mustPersist(e.report):
-		o.putBack(e)
+		o.putBack(e, item)
 		return
 	case item.last:
 		o.clearPending(e)
 	}
-	o.requeue(e)
+	o.requeue(e, item)
 }
 
 // Requeue settles an item that was not sent because the protocol has changed. It is the next one of its group, and counts as
@@ -241,13 +244,13 @@ func (o *Outbox) Requeue(item Item) {
 	if e.report != nil && !o.protocol.takes(e.report) {
 		o.clearPending(e)
 	}
-	o.requeue(e)
+	o.requeue(e, item)
 }
 
 // requeue makes a settled entry the first of its group, if it has a pending report.
-func (o *Outbox) requeue(e *entry) {
+func (o *Outbox) requeue(e *entry, item Item) {
 	g := e.group
-	o.putBack(e)
+	o.putBack(e, item)
 	o.schedule(g)
 }
 
@@ -282,7 +285,8 @@ func (o *Outbox) answered(e *entry, item Item) {
 }
 
 // conclude ends the delivery of a report that is not sent again. A report that replaced it is sent next.
-func (o *Outbox) conclude(e *entry, item Item) {
+func (o *Outbox) conclude(e *entry, item Item, left string) {
+	leave(item.Report, left, item.Attempt)
 	e.end(item.version, answered)
 	o.setDead(e, nil)
 	// The versions of a snapshot also differ if the protocol has changed while it was in flight.

@@ -26,6 +26,8 @@ type Config struct {
 	Filters *filter.Live
 	// Rules are the user's health rules; nil for none.
 	Rules health.Rules
+	// Tracing starts the traces of sampled reports.
+	Tracing Tracing
 
 	now func() time.Time // time.Now, except in tests
 }

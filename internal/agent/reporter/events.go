@@ -29,7 +29,8 @@ type eventReporter struct {
 
 // reconcile reports the newest version of an Event to each instance that it is attributed to. Other Events stay in the cache,
 // and are queued again when their attribution may have changed.
-func (r *eventReporter) reconcile(_ context.Context, name types.NamespacedName) error {
+func (r *eventReporter) reconcile(ctx context.Context, name types.NamespacedName) error {
+	ctx = r.queues.samples.events.take(ctx, name)
 	ev, ok := r.informers.Event(name)
 	if !ok {
 		return nil
@@ -46,9 +47,10 @@ func (r *eventReporter) reconcile(_ context.Context, name types.NamespacedName) 
 	}
 	decision := r.decide(ev.Event)
 	if ev.Shortened && decision.Action != filter.Drop {
+		r.queues.samples.longEvents.move(ctx, name)
 		r.queues.longEvents.Add(name)
 	} else {
-		r.offer(observe.EventSubject(ev.UID), reports, decision)
+		r.offer(ctx, observe.EventSubject(ev.UID), reports, decision)
 	}
 	r.reassessWarned(ev.Event)
 	return nil
@@ -57,6 +59,7 @@ func (r *eventReporter) reconcile(_ context.Context, name types.NamespacedName) 
 // reconcileLong reads an Event whole, because the cache has only the begin of its texts, and reports it. These reads have a worker
 // of their own, so that many long Events do not delay others.
 func (r *eventReporter) reconcileLong(ctx context.Context, name types.NamespacedName) error {
+	ctx = r.queues.samples.longEvents.take(ctx, name)
 	cached, ok := r.informers.Event(name)
 	if !ok {
 		return nil
@@ -69,7 +72,7 @@ func (r *eventReporter) reconcileLong(ctx context.Context, name types.Namespaced
 		return nil
 	}
 	if reports := r.reports(name, ev, cached.Initial); len(reports) > 0 {
-		r.offer(observe.EventSubject(ev.UID), reports, r.decide(ev))
+		r.offer(ctx, observe.EventSubject(ev.UID), reports, r.decide(ev))
 	}
 	return nil
 }
@@ -96,7 +99,7 @@ func shortenBy(decision filter.Decision, report observe.Event) observe.Event {
 }
 
 // offer offers the reports of an Event that the decision of the filters leaves. The others are counted.
-func (r *eventReporter) offer(subject observe.Subject, reports []observe.Event, decision filter.Decision) {
+func (r *eventReporter) offer(ctx context.Context, subject observe.Subject, reports []observe.Event, decision filter.Decision) {
 	var left, out []observe.Event
 	for _, report := range reports {
 		allowed := decision.Action != filter.Drop
@@ -112,7 +115,7 @@ func (r *eventReporter) offer(subject observe.Subject, reports []observe.Event, 
 			r.filters.Count(decision.Action)
 		}
 	}
-	offerAll(r.sink, subject, left, out...)
+	offerAll(ctx, r.sink, subject, left, out...)
 }
 
 // reports returns the reports of an Event, one for each instance. initial is true for an Event in an informer's first list.
@@ -193,14 +196,14 @@ func reportOf(ledger Ledger, first []target.Attribution, i int, report func(targ
 
 // offerAll offers the reports of a subject, and forgets those of instances that it no longer belongs to. It belongs to those of the
 // dropped ones.
-func offerAll(sink Sink, subject observe.Subject, reports []observe.Event, dropped ...observe.Event) {
+func offerAll(ctx context.Context, sink Sink, subject observe.Subject, reports []observe.Event, dropped ...observe.Event) {
 	var keys []observe.Key
 	var instances []target.Instance
 	for _, ev := range slices.Concat(reports, dropped) {
 		keys, instances = append(keys, ev.Key()), append(instances, ev.Workload)
 	}
 	for _, ev := range reports {
-		sink.Offer(ev)
+		offer(ctx, sink, ev)
 	}
 	if len(keys) > 0 { // else nothing is known of the instances
 		sink.DropRejected(subject, instances...)

@@ -14,13 +14,18 @@ type handler struct{ r *Reporter }
 
 var _ informers.Handler = handler{}
 
-func (h handler) ObjectChanged(ref target.Ref) { h.r.queues.objects.Add(ref) }
+func (h handler) ObjectChanged(ref target.Ref) {
+	h.r.queues.samples.objects.add(ref)
+	h.r.queues.objects.Add(ref)
+}
 
 func (h handler) EventChanged(ev *corev1.Event, initial bool) {
 	if initial {
 		h.r.events.notes.setPreexisting(ev.UID)
 	}
-	h.r.queues.events.Add(types.NamespacedName{Namespace: ev.Namespace, Name: ev.Name})
+	name := types.NamespacedName{Namespace: ev.Namespace, Name: ev.Name}
+	h.r.queues.samples.events.add(name)
+	h.r.queues.events.Add(name)
 }
 
 func (h handler) EventDeleted(uid types.UID, ev *corev1.Event) {

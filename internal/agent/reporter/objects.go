@@ -35,8 +35,9 @@ type objectReporter struct {
 
 // reconcile reports the objects of a name: first the deleted ones, then the existing one.
 func (r *objectReporter) reconcile(ctx context.Context, ref target.Ref) error {
+	ctx = r.queues.samples.objects.take(ctx, ref)
 	deleted, current, exists := r.informers.Incarnations(ref)
-	r.reportDeletions(deleted)
+	r.reportDeletions(ctx, deleted)
 	var attributions []target.Attribution
 	var failed error
 	if exists {
@@ -55,26 +56,26 @@ func (r *objectReporter) reconcile(ctx context.Context, ref target.Ref) error {
 		pod, isPod = r.pod(current)
 	}
 	if isPod {
-		r.reportTerminations(pod, current, attributions)
+		r.reportTerminations(ctx, pod, current, attributions)
 	}
 	return failed
 }
 
 // reportDeletions reports tombstones. A tombstone of an object whose workload may not be declared yet, after a restart,
 // stays.
-func (r *objectReporter) reportDeletions(tombstones []informers.Tombstone) {
+func (r *objectReporter) reportDeletions(ctx context.Context, tombstones []informers.Tombstone) {
 	for _, tombstone := range tombstones {
 		attributions := r.targets.Attributions(tombstone.Identity)
 		if len(attributions) == 0 && r.attributed.isRecorded(tombstone.UID) {
 			continue
 		}
-		r.reportDeletion(tombstone, attributions)
+		r.reportDeletion(ctx, tombstone, attributions)
 		r.informers.DeletionReported(tombstone.Identity)
 	}
 }
 
 // reportDeletion reports a deletion to every workload that the object belonged to.
-func (r *objectReporter) reportDeletion(deleted informers.Tombstone, attributions []target.Attribution) {
+func (r *objectReporter) reportDeletion(ctx context.Context, deleted informers.Tombstone, attributions []target.Attribution) {
 	if known, ok := r.targets.Object(deleted.UID); ok {
 		r.attributed.recordDeletion(known, r.now())
 	}
@@ -85,7 +86,7 @@ func (r *objectReporter) reportDeletion(deleted informers.Tombstone, attribution
 		return o.Identity != deleted.Identity || !reported.has(o.Attribution)
 	})
 	for _, attribution := range attributions {
-		r.sink.Offer(observe.Operation{
+		offer(ctx, r.sink, observe.Operation{
 			Attribution: attribution, Object: deleted.Identity, ResourceVersion: deleted.ResourceVersion, Deleted: true,
 		})
 		r.assessor.Remove(attribution, deleted.Identity)
@@ -127,7 +128,7 @@ func (r *objectReporter) report(ctx context.Context, current target.Identity, at
 			added = true
 		}
 		op.Attribution = attribution
-		r.sink.Offer(op)
+		offer(ctx, r.sink, op)
 	}
 	if added {
 		for _, known := range r.targets.ObjectWithOwners(current.UID) {

@@ -17,6 +17,7 @@ type queues struct {
 	events     worker.Queue[types.NamespacedName]
 	longEvents worker.Queue[types.NamespacedName] // attributed ones with texts that the cache has in part
 	statuses   worker.Queue[string]               // by workload
+	samples    queueSamples
 	// unattributed has capacity 1 and signals that Events about unknown objects are to be queued again.
 	unattributed chan struct{}
 	// eventsListed is true after an informer's first list of Events, until the expired ones are forgotten.
@@ -24,20 +25,34 @@ type queues struct {
 	statusDelay  time.Duration
 }
 
-func newQueues(statusDelay time.Duration) *queues {
+// queueSamples are the sampled changes of each queue.
+type queueSamples struct {
+	objects            *samples[target.Ref]
+	events, longEvents *samples[types.NamespacedName]
+	statuses           *samples[string]
+}
+
+func newQueues(statusDelay time.Duration, tracing Tracing) *queues {
 	namespaceOf := func(event types.NamespacedName) string { return event.Namespace }
 	return &queues{
-		objects:      worker.NewFairQueue("objects", func(ref target.Ref) string { return ref.Namespace }),
-		events:       worker.NewFairQueue("events", namespaceOf),
-		longEvents:   worker.NewFairQueue("long-events", namespaceOf),
-		statuses:     worker.NewQueue[string]("statuses"),
+		objects:    worker.NewFairQueue("objects", func(ref target.Ref) string { return ref.Namespace }),
+		events:     worker.NewFairQueue("events", namespaceOf),
+		longEvents: worker.NewFairQueue("long-events", namespaceOf),
+		statuses:   worker.NewQueue[string]("statuses"),
+		samples: queueSamples{
+			newSamples[target.Ref](tracing), newSamples[types.NamespacedName](tracing), newSamples[types.NamespacedName](tracing),
+			newSamples[string](tracing),
+		},
 		unattributed: make(chan struct{}, 1),
 		statusDelay:  statusDelay,
 	}
 }
 
 // statusLater queues a workload after the status delay, in which further changes may come.
-func (q *queues) statusLater(workload string) { q.statuses.AddAfter(workload, q.statusDelay) }
+func (q *queues) statusLater(workload string) {
+	q.samples.statuses.add(workload)
+	q.statuses.AddAfter(workload, q.statusDelay)
+}
 
 // requeueUnattributed requests that the Events about unknown objects are queued again: their attribution depends on the
 // declared workloads, the synced kinds and the owners of other objects. It does not block.

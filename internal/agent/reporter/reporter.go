@@ -86,7 +86,7 @@ func New(
 ) *Reporter {
 	r := &Reporter{
 		config: config, targets: targets, sink: sink, log: log,
-		attributed: newAttributedObjects(store), transitions: newTransitions(), queues: newQueues(config.StatusDelay),
+		attributed: newAttributedObjects(store), transitions: newTransitions(), queues: newQueues(config.StatusDelay, config.Tracing),
 	}
 	r.informers = informers.New(config.Config, clients, targets, handler{r}, metrics.informers, log)
 	r.assessor = assess.New(

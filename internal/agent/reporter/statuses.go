@@ -92,10 +92,11 @@ func (r *statusReporter) workloadsDeclared(before map[string]target.Workload) ma
 }
 
 // reconcile reports the status and the tree of a workload's instance, or withdraws them if the workload is gone.
-func (r *statusReporter) reconcile(_ context.Context, workload string) error {
+func (r *statusReporter) reconcile(ctx context.Context, workload string) error {
+	ctx = r.queues.samples.statuses.take(ctx, workload)
 	if wl, ok := r.targets.Workload(workload); ok {
 		r.moveTo(workload, wl.Instance)
-		r.report(workload, wl.Instance)
+		r.report(ctx, workload, wl.Instance)
 	}
 	_, declared := r.targets.Workload(workload)
 	if !declared {
@@ -105,7 +106,7 @@ func (r *statusReporter) reconcile(_ context.Context, workload string) error {
 	}
 	for instance, end := range r.ended.takeAll() {
 		if len(r.targets.WorkloadNamesOf(instance)) == 0 { // else it was declared again
-			r.sink.Offer(end)
+			offer(ctx, r.sink, end)
 		}
 	}
 	if declared {
@@ -146,7 +147,7 @@ func (r *statusReporter) moveTo(workload string, instance target.Instance) {
 	r.assessor.ForgetInstance(before)
 }
 
-func (r *statusReporter) report(workload string, instance target.Instance) {
+func (r *statusReporter) report(ctx context.Context, workload string, instance target.Instance) {
 	if recheck := r.assessor.Note(workload); recheck > 0 {
 		r.queues.statuses.AddAfter(workload, recheck)
 	}
@@ -155,16 +156,17 @@ func (r *statusReporter) report(workload string, instance target.Instance) {
 		return
 	}
 	if due, wait := r.assessor.AdmitStatus(status); wait > 0 {
+		r.queues.samples.statuses.move(ctx, workload)
 		r.queues.statuses.AddAfter(workload, wait)
 	} else {
-		r.sink.Offer(due)
+		offer(ctx, r.sink, due)
 	}
-	r.reportTree(workload, instance)
+	r.reportTree(ctx, workload, instance)
 }
 
 // reportTree offers the tree of an instance if it has changed and is due. An object that is missing from a tree counts as
 // deleted, so no tree is offered before all its kinds are listed.
-func (r *statusReporter) reportTree(workload string, instance target.Instance) {
+func (r *statusReporter) reportTree(ctx context.Context, workload string, instance target.Instance) {
 	if !r.cluster.Complete(r.targets.WorkloadsOf(instance)) {
 		return
 	}
@@ -175,8 +177,9 @@ func (r *statusReporter) reportTree(workload string, instance target.Instance) {
 		if r.filters != nil {
 			tree = filterTree(tree, r.filters.DecideObject)
 		}
-		r.sink.Offer(tree)
+		offer(ctx, r.sink, tree)
 	case wait > 0:
+		r.queues.samples.statuses.move(ctx, workload)
 		r.queues.statuses.AddAfter(workload, wait)
 	}
 }

@@ -25,7 +25,7 @@ func (emptyCluster) Complete([]target.Workload) bool { return true }
 // newIdleStatusReporter returns a reporter of statuses without a worker.
 func newIdleStatusReporter(t *testing.T) *statusReporter {
 	t.Helper()
-	targets, none, queues := target.NewRegistry(), newTransitions(), newQueues(time.Hour)
+	targets, none, queues := target.NewRegistry(), newTransitions(), newQueues(time.Hour, Tracing{})
 	t.Cleanup(queues.shutDown)
 	return &statusReporter{
 		targets: targets, cluster: emptyCluster{}, sink: &recorder{}, transitions: none, queues: queues,
@@ -121,7 +121,7 @@ func TestStatusReporter_RecordTransition_CauseSince(t *testing.T) {
 // A recorded start of a cause is reported at once, and once.
 func TestStatusReporter_RecordTransition_ReportsCause(t *testing.T) {
 	r := newIdleStatusReporter(t)
-	r.queues = newQueues(0)
+	r.queues = newQueues(0, Tracing{})
 	t.Cleanup(r.queues.shutDown)
 	r.targets.Track(target.Workload{Name: "shop", Instance: target.Instance{Type: target.WorkloadInstance, ID: 1}})
 	change := target.HealthTransition{UID: "cr", To: "Down", At: time.Unix(1, 0)}

@@ -1,6 +1,8 @@
 package reporter
 
 import (
+	"context"
+
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/threeport/threeport-agent/internal/agent/observe"
@@ -9,7 +11,7 @@ import (
 
 // reportTerminations reports the terminations of a pod's containers as Events to each instance of the pod. The reports of a pod
 // that belongs to no workload are cancelled.
-func (r *objectReporter) reportTerminations(pod *corev1.Pod, id target.Identity, attributions []target.Attribution) {
+func (r *objectReporter) reportTerminations(ctx context.Context, pod *corev1.Pod, id target.Identity, attributions []target.Attribution) {
 	terminations := observe.ContainerTerminations(pod)
 	if len(attributions) == 0 {
 		for _, t := range terminations {
@@ -23,7 +25,7 @@ func (r *objectReporter) reportTerminations(pod *corev1.Pod, id target.Identity,
 	for _, t := range terminations {
 		reports = append(reports, eachInstance(r.sink, attributions, newTermination(id, t))...)
 	}
-	offerAll(r.sink, observe.SyntheticSubject(id.UID), reports)
+	offerAll(ctx, r.sink, observe.SyntheticSubject(id.UID), reports)
 }
 
 // newTermination returns a function that makes the report of a termination to an instance.

@@ -189,8 +189,8 @@ func (d *documented) reachBy(address string) {
 	d.values = []string{"HOST:443", address, "HOST", documentedHost}
 }
 
-// prelude makes commands of the documents work in a test: make runs in the root, and controlplane in its container. No match of grep is no
-// failure. What runs in the background ends with the block.
+// prelude makes commands of the documents work in a test: make runs in the root, and controlplane in its container. grep succeeds without
+// a match. Processes in the background end with the block.
 const prelude = `set -eu
 trap 'kill $(jobs -p) 2>/dev/null || true' EXIT
 make() { command make -C "$ROOT" "$@"; }
@@ -252,7 +252,7 @@ func (d *documented) runBlocks(instance string) {
 	}
 }
 
-// freePort is a port that nothing listens on.
+// freePort is a free port of the loopback address.
 func freePort(t *testing.T) string {
 	t.Helper()
 	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")

@@ -52,7 +52,7 @@ func newAPI(t *testing.T, endpoint, database string) *api {
 // start starts the API, also after its end.
 func (a *api) start() {
 	a.Helper()
-	started, err := process.Start(binaries.controlAPI, nil, []string{
+	started, err := process.Start(shared.controlAPI, nil, []string{
 		"--bind-address=127.0.0.1:0", "--auth-enabled=false", "--database=" + a.database, "--otlp-logs-endpoint=" + a.endpoint,
 	})
 	a.must(err)
@@ -177,7 +177,7 @@ func (a *api) missing(records []record) error {
 	for _, r := range records {
 		switch r.EventName {
 		case "k8s.event":
-			received[r.attribute("k8s.event.uid")+" ×"+r.attribute("k8s.event.count")] = true
+			received[r.Attributes.get("k8s.event.uid")+" ×"+r.Attributes.get("k8s.event.count")] = true
 		case "threeport.workload.status":
 			_, cause, _ := strings.Cut(r.Body.StringValue, ": ")
 			received[cause] = true
@@ -206,7 +206,7 @@ func expectDuplicatesHaveUID(t *testing.T, records []record) (duplicates int) {
 	t.Helper()
 	byUID, uids := map[string]record{}, map[string]string{}
 	for _, r := range records {
-		uid := r.attribute("log.record.uid")
+		uid := r.Attributes.get("log.record.uid")
 		if before, known := byUID[uid]; known {
 			duplicates++
 			if uid == "" || !reflect.DeepEqual(before, r) {
@@ -214,7 +214,7 @@ func expectDuplicatesHaveUID(t *testing.T, records []record) (duplicates int) {
 			}
 		}
 		byUID[uid] = r
-		content := r.EventName + r.attribute("k8s.event.uid") + r.attribute("k8s.event.count") + r.Body.StringValue
+		content := r.EventName + r.Attributes.get("k8s.event.uid") + r.Attributes.get("k8s.event.count") + r.Body.StringValue
 		if other, known := uids[content]; known && other != uid {
 			t.Errorf("%s has the UIDs %s and %s", content, other, uid)
 		}
@@ -224,7 +224,8 @@ func expectDuplicatesHaveUID(t *testing.T, records []record) (duplicates int) {
 }
 
 func TestLogs_CollectorAndAPIAreKilled_NothingIsMissing(t *testing.T) {
-	c := newCollector(t)
+	c := newCollector(t, "logs")
+	c.start()
 	a := newAPI(t, "http://"+c.address, "sqlite:"+filepath.Join(t.TempDir(), "controlplane.db"))
 	a.send()
 	eventually(t, "the first records", func() error { return a.missing(c.records()) })
@@ -282,7 +283,8 @@ func TestLogs_ReplicaIsKilled_OtherExports(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		c := newCollector(t)
+		c := newCollector(t, "logs")
+		c.start()
 		one := newAPI(t, "http://"+c.address, database)
 		two := &api{T: t, endpoint: one.endpoint, database: database, workload: one.workload}
 		two.start()
@@ -310,13 +312,13 @@ func TestLogs_ReplicaIsKilled_OtherExports(t *testing.T) {
 func expectRecord(t *testing.T, records []record) {
 	t.Helper()
 	i := slices.IndexFunc(records, func(r record) bool {
-		return r.attribute("k8s.event.uid") == "event 1" && r.attribute("k8s.event.count") == "2"
+		return r.Attributes.get("k8s.event.uid") == "event 1" && r.Attributes.get("k8s.event.count") == "2"
 	})
 	r := records[i]
 	for key, want := range map[string]string{
 		"k8s.event.reason": "BackOff", "k8s.namespace.name": "shop", "k8s.object.kind": "Pod", "k8s.object.name": "web-1", "threeport.workload.name": "web",
 	} {
-		if got := r.attribute(key); got != want {
+		if got := r.Attributes.get(key); got != want {
 			t.Errorf("the attribute %s is %q, want %q", key, got, want)
 		}
 	}
