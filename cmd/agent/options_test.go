@@ -51,3 +51,24 @@ func TestOptions_TokenSecret(t *testing.T) {
 		}
 	}
 }
+
+func TestOptions_Traces(t *testing.T) {
+	for _, tt := range []struct {
+		flags []string
+		want  string // part of the error; empty for none
+	}{
+		{nil, ""},
+		{[]string{"--otlp-traces-endpoint=http://collector:4318", "--otlp-traces-sample-ratio=1"}, ""},
+		{[]string{"--otlp-traces-endpoint=https://collector:4318", "--otlp-headers-file=h"}, ""},
+		{[]string{"--otlp-traces-endpoint=collector:4318"}, "OTLP endpoint: use a URL of HTTP"},
+		{[]string{"--otlp-traces-endpoint=http://collector:4318", "--otlp-headers-file=h"}, "use an https URL or a loopback address"},
+		{[]string{"--otlp-ca-file=ca.crt"}, "have no effect without an OTLP endpoint"},
+		{[]string{"--otlp-traces-sample-ratio=1.5"}, "--otlp-traces-sample-ratio is 1.5: give a number from 0 to 1"},
+		{[]string{"--otlp-traces-sample-ratio=NaN"}, "give a number from 0 to 1"},
+	} {
+		err := parse(t, append(tt.flags, "--sink=stdout")...).validate(nil)
+		if (err == nil) != (tt.want == "") || err != nil && !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%s: got error %v, want %q", tt.flags, err, tt.want)
+		}
+	}
+}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 
@@ -22,18 +23,21 @@ type traceOptions struct {
 
 func (o *traceOptions) declare(flags *flag.FlagSet) {
 	flags.StringVar(&o.Endpoint, "otlp-traces-endpoint", "",
-		"URL of an OTLP receiver for the traces of sampled reports, over HTTP with protobuf; empty for no traces")
+		"URL to which traces of sampled reports are sent with OTLP over HTTP, such as https://collector.example.org:4318; empty for none")
 	flags.Float64Var(&o.ratio, "otlp-traces-sample-ratio", 0.01,
 		"share of the changes in the cluster whose reports are traced, 0 to 1")
 	flags.StringVar(&o.CAFile, "otlp-ca-file", "",
-		"PEM file of the certificate authorities that sign the certificate of the OTLP receiver; empty for the system's")
+		"PEM file of the certificate authorities that sign the certificate of the OTLP endpoint; empty for the system's")
 	flags.StringVar(&o.HeadersFile, "otlp-headers-file", "",
-		"file with headers for the OTLP receiver, one a line as Name: value; read for each request; empty for none")
+		"file with headers for the OTLP endpoint, one NAME: VALUE per line, read before each request; empty for none")
 }
 
 func (o *traceOptions) validate() error {
 	if !(o.ratio >= 0 && o.ratio <= 1) {
 		return wrong("otlp-traces-sample-ratio", fmt.Errorf("--otlp-traces-sample-ratio is %g: give a number from 0 to 1", o.ratio))
+	}
+	if o.Endpoint == "" && (o.CAFile != "" || o.HeadersFile != "") {
+		return wrong("otlp-traces-endpoint", errors.New("--otlp-ca-file and --otlp-headers-file have no effect without an OTLP endpoint: set --otlp-traces-endpoint, or leave out the files"))
 	}
 	if err := o.Validate(); err != nil {
 		return &flagError{[]string{"otlp-traces-endpoint", "otlp-headers-file"}, err}

@@ -89,6 +89,9 @@ func TestRun_InvalidArguments(t *testing.T) {
 		{"secret headers in plain text", []string{"--otlp-logs-endpoint=http://collector:4318", "--otlp-headers-file=h"}, 2, "use an https URL or a loopback address"},
 		{"headers for no URL", []string{"--otlp-headers-file=h"}, 2, "have no effect without an OTLP endpoint"},
 		{"logs under strict v0", []string{"--strict-v0", "--otlp-logs-endpoint=http://collector:4318"}, 2, "export of logs or traces under strict v0"},
+		{"traces under strict v0", []string{"--strict-v0", "--otlp-traces-endpoint=http://collector:4318"}, 2, "export of logs or traces under strict v0"},
+		{"traces to no URL", []string{"--otlp-traces-endpoint=collector:4318"}, 2, "OTLP endpoint: use a URL of HTTP"},
+		{"secret headers of traces in plain text", []string{"--otlp-traces-endpoint=http://collector:4318", "--otlp-headers-file=h"}, 2, "use an https URL or a loopback address"},
 		{
 			"no authorities of the backend", []string{
 				"--auth-enabled=false", "--database=sqlite::memory:", "--bind-address=127.0.0.1:0", "--otlp-logs-endpoint=https://collector:4318", "--otlp-ca-file=/nowhere/ca.crt",
