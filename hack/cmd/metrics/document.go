@@ -44,7 +44,7 @@ Each label has a bounded number of values.
 | 'resource' | the kinds that 'ThreeportWorkload's list or own, as 'deployments.apps' |
 | 'result' | 'accepted', 'retried', 'rejected', 'gone', 'unknown'; for sets 'answered', 'failed'; for audits 'ok', 'failed'; for spans 'exported', 'failed', 'dropped' |
 | 'route' | the routes of the API, and 'none' for requests that were refused before |
-| 'state' | 'reporting', 'silent', 'v0' |
+| 'state' | of clusters 'reporting', 'silent', 'v0'; of kinds 'Forbidden', 'KindNotInstalled', 'Unavailable' |
 | 'status' | the six statuses of a workload |
 `
 

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -97,6 +98,7 @@ type Informers struct {
 	fetched    *objectCache
 	stalls     stallDetector
 	wakeup     chan struct{} // capacity 1: workloads were declared or removed
+	unwatched  *prometheus.GaugeVec
 }
 
 // New returns informers that start with [Informers.Run].
@@ -108,7 +110,7 @@ func New(config Config, clients *Clients, targets *target.Registry, handler Hand
 			fetch: clients.fetch, listed: targets.ListedCount, redaction: config.Redaction, count: metrics.fetches,
 			objects: map[types.UID]fetchedObject{},
 		},
-		wakeup: make(chan struct{}, 1),
+		wakeup: make(chan struct{}, 1), unwatched: metrics.unwatchedKinds,
 	}
 	s.lookups = &lookups{
 		targets: targets, clients: clients.lookups, follows: s.Follows, done: handler.OwnersResolved,
@@ -121,6 +123,7 @@ func New(config Config, clients *Clients, targets *target.Registry, handler Hand
 	s.kinds = newKinds(&kindEnv{
 		config: config, targets: targets, log: log, discovery: clients, informers: s.pool,
 		kindRemoved: changes.deleteKind, changed: func(kind schema.GroupKind) {
+			s.kinds.countUnwatched(s.unwatched)
 			handler.KindChanged(kind)
 			if kind == sliceKind { // the status of a Service waits for it: see ResourceStatus
 				handler.KindChanged(serviceKind)
@@ -135,12 +138,12 @@ func New(config Config, clients *Clients, targets *target.Registry, handler Hand
 func (s *Informers) Run(ctx context.Context) {
 	var lookups sync.WaitGroup
 	lookups.Go(func() { s.lookups.run(ctx, s.config.LookupWorkers) })
-	s.kinds.reconcile(ctx)
+	s.reconcile(ctx)
 	for ctx.Err() == nil {
 		select {
 		case <-ctx.Done():
 		case <-s.wakeup:
-			s.kinds.reconcile(ctx)
+			s.reconcile(ctx)
 		case <-s.kinds.ended:
 			s.kinds.dropStopped()
 		}
@@ -149,6 +152,11 @@ func (s *Informers) Run(ctx context.Context) {
 	s.kinds.running.Wait()
 	s.Close()
 	lookups.Wait()
+}
+
+func (s *Informers) reconcile(ctx context.Context) {
+	s.kinds.reconcile(ctx)
+	s.kinds.countUnwatched(s.unwatched) // a kind that is no longer wanted may have been unwatched
 }
 
 // Close releases the resources of informers that are never run.

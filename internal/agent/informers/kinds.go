@@ -5,6 +5,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
@@ -155,6 +156,21 @@ func (s *kinds) stateOf(gvk schema.GroupVersionKind) (kindState, bool) {
 		return *k.state.Load(), true
 	}
 	return kindState{}, false
+}
+
+// countUnwatched sets a metric to the number of kinds in each of these states.
+func (s *kinds) countUnwatched(gauge *prometheus.GaugeVec) {
+	s.mu.Lock() // until the metric is set: another caller may know a later state
+	defer s.mu.Unlock()
+	for _, state := range unwatchedStates {
+		n := 0
+		for _, k := range s.watchers {
+			if slices.Contains(k.state.Load().unwatched, state) {
+				n++
+			}
+		}
+		gauge.WithLabelValues(string(state)).Set(float64(n))
+	}
 }
 
 // ready reports whether every kind that is wanted, installed and permitted has synced.

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/threeport/threeport-agent/internal/agent/target"
@@ -36,6 +38,13 @@ func (f *fakeAPI) missingPermission(_ context.Context, gvr schema.GroupVersionRe
 	}
 	f.reviews[namespace]++
 	return "permission missing", nil
+}
+
+// deny removes the permission for a kind; "" for none.
+func (f *fakeAPI) deny(kind string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.denied = kind
 }
 
 // takeReviews returns the number of reviews of the denied kind in namespaces since the last call.
@@ -176,6 +185,45 @@ func TestKinds_DropStopped_KeepsObjectsOfAKindThatIsWatchedAgain(t *testing.T) {
 		if n := f.api.informersOf("ConfigMap"); n != 1 {
 			t.Errorf("the kind has %d informers, want 1", n)
 		}
+		f.end()
+	})
+}
+
+// The metric counts a kind while the permission is missing, and until no workload lists it.
+func TestKinds_CountUnwatched(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newKindsFixture()
+		gauge := NewMetrics(prometheus.NewRegistry()).unwatchedKinds
+		expect := func(want float64) {
+			t.Helper()
+			synctest.Wait()
+			f.countUnwatched(gauge)
+			for _, state := range unwatchedStates {
+				got, wanted := testutil.ToFloat64(gauge.WithLabelValues(string(state))), 0.0
+				if state == target.Forbidden {
+					wanted = want
+				}
+				if got != wanted {
+					t.Errorf("%v kinds are %s, want %v", got, state, wanted)
+				}
+			}
+		}
+		f.api.deny("Secret")
+		f.list("Secret")
+		f.reconcile(t.Context())
+		expect(1)
+		f.api.deny("")
+		time.Sleep(time.Minute)
+		expect(0)
+		f.api.deny("Secret")
+		f.list("ConfigMap")
+		f.reconcile(t.Context())
+		f.list("Secret")
+		f.reconcile(t.Context())
+		expect(1)
+		f.list("ConfigMap")
+		f.reconcile(t.Context())
+		expect(0)
 		f.end()
 	})
 }

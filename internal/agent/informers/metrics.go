@@ -5,6 +5,7 @@ import "github.com/prometheus/client_golang/prometheus"
 // Metrics counts the cost of the informers.
 type Metrics struct {
 	watches          *prometheus.GaugeVec
+	unwatchedKinds   *prometheus.GaugeVec
 	watchErrors      *prometheus.CounterVec
 	stalls           *prometheus.CounterVec
 	fetches          prometheus.Counter
@@ -19,6 +20,10 @@ func NewMetrics(registry prometheus.Registerer) *Metrics {
 			Name: "threeport_agent_watches",
 			Help: "Running informers by resource.",
 		}, []string{"resource"}),
+		unwatchedKinds: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "threeport_agent_unwatched_kinds",
+			Help: "Kinds that are not watched in the cluster or in a namespace, by state. Their workloads are Unknown.",
+		}, []string{"state"}),
 		watchErrors: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "threeport_agent_watch_errors_total",
 			Help: "Lists and watches that ended in an error and are retried, by resource.",
@@ -40,6 +45,6 @@ func NewMetrics(registry prometheus.Registerer) *Metrics {
 			Help: "Reads of owners that were postponed because too many others were pending, or because they failed repeatedly.",
 		}),
 	}
-	registry.MustRegister(m.watches, m.watchErrors, m.stalls, m.fetches, m.lookups, m.postponedLookups)
+	registry.MustRegister(m.watches, m.unwatchedKinds, m.watchErrors, m.stalls, m.fetches, m.lookups, m.postponedLookups)
 	return m
 }

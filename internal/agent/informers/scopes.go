@@ -13,7 +13,12 @@ type kindState struct {
 	gvr schema.GroupVersionResource // empty until the kind is resolved
 	// scopes are the namespaces in which the kind is wanted, or "" for the whole cluster.
 	scopes map[string]scopeState
+	// unwatched are the states of unwatchedStates that a scope has.
+	unwatched []target.State
 }
+
+// unwatchedStates are the states of kinds that are not watched.
+var unwatchedStates = []target.State{target.Forbidden, target.KindNotInstalled, target.Unavailable}
 
 // scopeState is Pending until the informer has synced, then Present; or the reason why there is no synced informer.
 type scopeState struct {
@@ -31,9 +36,12 @@ func (s kindState) in(namespace string) (scopeState, bool) {
 }
 
 // pending reports whether an informer has not synced yet, without an error.
-func (s kindState) pending() bool {
+func (s kindState) pending() bool { return s.has(target.Pending) }
+
+// has reports whether a scope has a state.
+func (s kindState) has(state target.State) bool {
 	for _, scope := range s.scopes {
-		if scope.state == target.Pending {
+		if scope.state == state {
 			return true
 		}
 	}
@@ -54,6 +62,11 @@ func (k *kindWatcher) publish() {
 			next.scopes[namespace] = failed
 		default:
 			next.scopes[namespace] = scopeState{state: target.Pending}
+		}
+	}
+	for _, state := range unwatchedStates {
+		if next.has(state) {
+			next.unwatched = append(next.unwatched, state)
 		}
 	}
 	old := k.state.Swap(&next)
