@@ -264,8 +264,8 @@ test-alerts: ## Test the alerts and recording rules with promtool: 10 s; minutes
 	$(PROMTOOL) test rules config/monitoring/*.test.yaml
 
 .PHONY: test-monitoring
-test-monitoring: cluster-binaries ## Run Prometheus, Alertmanager and an OpenTelemetry Collector on the programs, and break each alert's test: 5 min
-	$(E2E_TEST) -timeout 60m ./alerts ./otlp
+test-monitoring: cluster-binaries ## Run Prometheus, Alertmanager and an OpenTelemetry Collector on the programs, during faults: 7 min; Linux, root, `make postgres-packages`
+	$(E2E_TEST) -timeout 60m -p 1 -parallel 8 ./alerts ./otlp
 
 .PHONY: test-attacks-short
 test-attacks-short: ## Run one attack of each kind on the API, those on its memory with SQLite: 2 min

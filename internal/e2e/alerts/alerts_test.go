@@ -1,55 +1,187 @@
 package alerts
 
 import (
+	"context"
+	"database/sql"
+	"encoding/json"
 	"fmt"
+	"net/url"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	_ "modernc.org/sqlite" // the driver of the database
+
+	"github.com/threeport/threeport-agent/api/v1alpha1"
+	"github.com/threeport/threeport-agent/internal/e2e/upstream"
+	"github.com/threeport/threeport-agent/internal/e2e/world"
+	"github.com/threeport/threeport-agent/internal/threeport"
 )
 
-func TestAlerts(t *testing.T) {
+// The programs end and start again. Prometheus has all documented metrics before.
+func TestAlerts_ProgramsEnd(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.expectQuiet()
 	w.expectDocumented()
 	w.expectDashboards()
 
-	// A change during the outage is pending until its end.
-	w.api.Kill()
-	w.Patch(w.object, `{"data": {"key": "changed"}}`)
-	for _, alert := range []string{"ThreeportAgentNotDelivering", "ThreeportAPIAbsent"} {
-		got := w.expectNotified(alert, "firing")
-		if got.Labels["severity"] != "critical" || !strings.Contains(got.Annotations["runbook_url"], "/docs/runbook.md#") {
-			t.Errorf("the notification of %s is %+v, want the severity critical and a link to the runbook", alert, got)
-		}
-		if strings.ContainsAny(got.Annotations["description"], "<{%") {
-			t.Errorf("the description of %s is %q, which has an unknown label", alert, got.Annotations["description"])
-		}
-	}
-	w.startAPI()
-	for _, alert := range []string{"ThreeportAgentNotDelivering", "ThreeportAPIAbsent"} {
-		w.expectNotified(alert, "resolved")
-	}
-
-	w.KillAgent(w.agent)
-	for _, alert := range []string{"ThreeportAgentAbsent", "ThreeportFleetAgentOffline"} {
-		w.expectNotified(alert, "firing")
-	}
-	w.startAgent()
-	for _, alert := range []string{"ThreeportAgentAbsent", "ThreeportFleetAgentOffline"} {
-		w.expectNotified(alert, "resolved")
-	}
+	w.expectAlerts(fault{
+		name:   "the API is down",
+		alerts: []string{"ThreeportAgentNotDelivering", "ThreeportAPIAbsent"},
+		inject: func() {
+			w.api.Kill()
+			w.Patch(w.object, `{"data": {"key": "changed"}}`) // the report is pending until the end of the outage
+		},
+		visible: func() {
+			w.ExpectCondition(w.deployed, v1alpha1.ConditionDelivered, metav1.ConditionFalse, "not delivered yet")
+			w.expectMetric("threeport_agent_delivery_suspended == 1 and on () threeport_agent_reports_pending > 0")
+		},
+		mend: w.startAPI,
+		healed: func() {
+			w.ExpectCondition(w.deployed, v1alpha1.ConditionDelivered, metav1.ConditionTrue, "")
+			w.expectMetric("threeport_agent_delivery_suspended == 0")
+		},
+	})
+	w.expectAlerts(fault{
+		name:    "the cluster is silent",
+		alerts:  []string{"ThreeportAgentAbsent", "ThreeportFleetAgentOffline"},
+		inject:  func() { w.KillAgent(w.agent) },
+		visible: func() { w.expectSilent(true); w.expectMetric(`controlplane_clusters{state="silent"} == 1`) },
+		mend:    w.startAgent,
+		healed:  func() { w.expectSilent(false); w.expectMetric(`controlplane_clusters{state="silent"} == 0`) },
+	})
+	w.expectAlerts(fault{
+		name:   "the certificate of the agent ends",
+		alerts: []string{"ThreeportAgentCertificateExpires", "ThreeportAgentCertificateExpiresNow", "ThreeportAgentNotDelivering"},
+		inject: func() { w.issue("tls", time.Now().Add(10*time.Second)) },
+		visible: func() {
+			w.expectMetric("threeport_agent_client_certificate_expiration_timestamp_seconds < time()")
+			w.Patch(w.object, `{"data": {"key": "changed again"}}`)
+			w.ExpectCondition(w.deployed, v1alpha1.ConditionDelivered, metav1.ConditionFalse, "certificate")
+			w.expectMetric("threeport_agent_delivery_suspended == 1")
+		},
+		mend: func() { w.issue("tls", time.Time{}) },
+		healed: func() {
+			w.expectMetric("threeport_agent_client_certificate_expiration_timestamp_seconds - time() > 7 * 86400")
+			w.ExpectCondition(w.deployed, v1alpha1.ConditionDelivered, metav1.ConditionTrue, "")
+		},
+	})
 }
 
-// expectQuiet waits until both programs are scraped and no alert fires.
-func (w *monitoredWorld) expectQuiet() {
+// These faults do not affect each other, so they are injected at the same time.
+func TestAlerts_Contents(t *testing.T) {
+	t.Parallel()
+	const valid, invalid = "zap-log-level: info\n", "zap-log-level: loud\n"
+	config, redaction := filepath.Join(t.TempDir(), "agent.yaml"), filepath.Join(t.TempDir(), "redaction.yaml")
+	w := newWorld(t, func(w *monitoredWorld) {
+		w.minute = 2 * time.Second // the alert of repairs fires after half an hour of the rules
+		w.configure(config, valid)
+		w.write(redaction, "rules: []\n")
+		w.agentFlags = []string{"--config=" + config, "--resync-interval=5s"}
+		w.apiFlags = []string{"--redaction-rules=" + redaction}
+	})
+	other := w.Deploy("other", world.ConfigMap("other"))
+	w.ExpectStatus(other, "Healthy")
+	var stopDeletions func()
+	w.expectAlerts(
+		fault{
+			name:    "the certificate of the API ends within an hour",
+			alerts:  []string{"ThreeportAPICertificateExpires", "ThreeportAPICertificateExpiresNow"},
+			inject:  func() { w.issue("api", time.Now().Add(time.Hour)) },
+			visible: func() { w.expectMetric("controlplane_certificate_expiration_timestamp_seconds - time() < 3600") },
+			mend:    func() { w.issue("api", time.Time{}) },
+			healed:  func() { w.expectMetric("controlplane_certificate_expiration_timestamp_seconds - time() > 7 * 86400") },
+		},
+		fault{
+			name:   "files are invalid",
+			alerts: []string{"ThreeportAgentRulesRejected", "ThreeportAPIRulesRejected"},
+			inject: func() { w.configure(config, invalid); w.write(redaction, "rules: invalid\n") },
+			visible: func() {
+				w.expectProbe("an invalid configuration", func(page string) bool { return strings.Contains(page, "[!]config") })
+				w.expectMetric("threeport_agent_config_failing == 1")
+				w.expectMetric("controlplane_redaction_rules_failing == 1")
+			},
+			mend: func() { w.configure(config, valid); w.write(redaction, "rules: []\n") },
+			healed: func() {
+				w.expectProbe("a valid configuration", func(page string) bool { return !strings.Contains(page, "[!]config") })
+				w.expectMetric("threeport_agent_config_failing == 0")
+			},
+		},
+		fault{
+			name:   "the API rejects reports",
+			alerts: []string{"ThreeportAgentReportsRejected", "ThreeportFleetReportsRejected"},
+			// The workload lists the row of another one.
+			inject: func() { w.list(other, w.deployed.Resources[0].ThreeportID) },
+			visible: func() {
+				w.ExpectCondition(other, v1alpha1.ConditionDelivered, metav1.ConditionFalse, "belongs to another workload")
+				w.expectMetric("threeport_agent_dead_letters > 0")
+				w.expectMetric("controlplane_agent_dead_letters > 0")
+			},
+			mend: func() { w.list(other, other.Resources[0].ThreeportID) },
+			healed: func() {
+				w.ExpectCondition(other, v1alpha1.ConditionDelivered, metav1.ConditionTrue, "")
+				w.expectMetric("threeport_agent_dead_letters == 0")
+			},
+		},
+		fault{
+			name:   "somebody deletes rows again and again",
+			alerts: []string{"ThreeportAgentRepairs"},
+			inject: func() {
+				w.createEvents(1)
+				w.expectEvent("Reason0")
+				stopDeletions = w.repeat(3*time.Second, func(ctx context.Context) error { return w.exec(ctx, "DELETE FROM workload_events") })
+			},
+			visible: func() { w.expectMetric("threeport_agent_audit_repairs_total > 0") },
+			mend:    func() { stopDeletions() },
+			healed:  func() { w.expectEvent("Reason0") },
+		},
+	)
+}
+
+// expectSilent waits until the list of clusters says whether the agent is silent.
+func (w *monitoredWorld) expectSilent(want bool) {
 	w.Helper()
-	w.Eventually("two scraped programs and no alert", func() error {
-		if err := w.scrapeErrors(); err != nil {
+	w.Eventually(fmt.Sprintf("silent=%t in the list of clusters", want), func() error {
+		body, _, err := w.get("/v0/clusters")
+		if err != nil {
 			return err
 		}
-		firing, err := w.firing()
-		if err == nil && len(firing) > 0 {
-			err = fmt.Errorf("%s fire", strings.Join(firing, ", "))
+		var list struct{ Items []threeport.Cluster }
+		if err := json.Unmarshal(body, &list); err != nil {
+			return err
 		}
-		return err
+		if len(list.Items) != 1 || list.Items[0].Silent != want {
+			return fmt.Errorf("the list is %+v", list.Items)
+		}
+		return nil
 	})
+}
+
+// configure writes the configuration file of the agent.
+func (w *monitoredWorld) configure(path, settings string) {
+	w.Helper()
+	w.write(path, "apiVersion: agent.threeport.io/v1alpha1\nkind: AgentConfig\n"+settings)
+}
+
+// list changes the row of the only resource that a workload lists.
+func (w *monitoredWorld) list(d upstream.Deployed, row int64) {
+	w.Helper()
+	d.Resources = slices.Clone(d.Resources)
+	d.Resources[0].ThreeportID = row
+	w.Must(w.Upstream.Declare(w.Ctx, d))
+}
+
+// exec runs a statement on the SQLite database of the API.
+func (w *monitoredWorld) exec(ctx context.Context, statement string) error {
+	db, err := sql.Open("sqlite", "file:"+url.PathEscape(strings.TrimPrefix(w.database, "sqlite:"))+"?_pragma=busy_timeout(10000)")
+	if err != nil {
+		return err
+	}
+	defer db.Close() //nolint:errcheck // the statement's error is enough
+	_, err = db.ExecContext(ctx, statement)
+	return err
 }

@@ -1,13 +1,19 @@
 package alerts
 
 import (
+	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"fmt"
+	"io"
 	"net/http"
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
+	"sync"
 	"testing"
+	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -20,49 +26,68 @@ import (
 // monitoredWorld is a world with a control-plane API and an agent that use mutual TLS, and with a Prometheus and an Alertmanager.
 type monitoredWorld struct {
 	*world.World
-	credentials string // a folder: api.crt, api.key, client.crt, client.key, ca.crt
+	authority   *certs.TestAuthority
+	credentials string // a folder with ca.crt and the certificates; see issue
 	state       string // a folder
-	api         *process.Process
-	apiAddress  string
-	agent       *world.Agent
-	// metricsAddress is that of the agent.
-	metricsAddress string
-	object         *unstructured.Unstructured // a listed object
 
-	prometheus string // URL
+	// The settings of a test.
+
+	minute     time.Duration // of the rules
+	database   string        // address
+	apiFlags   []string      // besides those of all worlds
+	agentFlags []string      // besides those of all worlds
+	replicas   int           // of the agent
+	prepare    func()        // is called when the API runs, before the agent starts
+
+	// The running programs.
+
+	api        *process.Process
+	apiAddress string
+	agent      *world.Agent
+	standby    *world.Agent // nil for one replica
+	scraped    []string     // the addresses of the metrics of agents
+	deployed   upstream.Deployed
+	object     *unstructured.Unstructured // the listed object
+	prometheus string                     // URL
 	received   *notifications
 }
 
-// newWorld starts everything, with a workload whose first reports are delivered.
-func newWorld(t *testing.T) *monitoredWorld {
+// newWorld starts everything, with a workload whose first reports are delivered. The functions change the settings before that.
+func newWorld(t *testing.T, configure ...func(*monitoredWorld)) *monitoredWorld {
 	t.Helper()
-	w := &monitoredWorld{World: world.New(t, shared.clusters.Take(t)), credentials: t.TempDir(), state: t.TempDir()}
+	w := &monitoredWorld{
+		World: world.New(t, shared.clusters.Take(t)), authority: certs.ForTest(t), credentials: t.TempDir(), state: t.TempDir(),
+		minute: minute, replicas: 1, prepare: func() {},
+	}
 	w.apiAddress = w.FreeAddress()
-	w.issueCertificates()
+	w.database = "sqlite:" + filepath.Join(w.state, "controlplane.db")
+	w.Must(os.WriteFile(w.credential("ca.crt"), w.authority.PEM(), 0o600))
+	for _, name := range []string{"api", "client", "tls"} {
+		w.issue(name, time.Time{})
+	}
+	for _, change := range configure {
+		change(w)
+	}
 	w.startAPI()
 	w.Upstream.API = upstream.API{URL: "https://" + w.apiAddress, HTTP: w.client()}
+	w.prepare()
 	w.startAgent()
-	w.StartOracle()
-	deployed := w.Deploy("web", world.ConfigMap("conf"))
-	w.object = w.Get(deployed.Objects[0])
-	w.ExpectStatus(deployed, "Healthy")
+	if w.replicas == 2 {
+		w.standby = w.startReplica(1)
+	}
+	w.deployed = w.Deploy("web", world.ConfigMap("conf"))
+	w.object = w.Get(w.deployed.Objects[0])
+	w.ExpectStatus(w.deployed, "Healthy")
 	w.startMonitoring()
 	return w
 }
 
-// issueCertificates issues a certificate of the API, and one for all clients.
-func (w *monitoredWorld) issueCertificates() {
+// issue writes a certificate and its key, which are valid until a time; with the zero time, beyond all tests. Its name is that of the
+// files: api, client for Prometheus and the test, or tls for the agent.
+func (w *monitoredWorld) issue(name string, end time.Time) {
 	w.Helper()
-	authority, err := certs.NewAuthority("threeport")
-	w.Must(err)
-	api, err := authority.Serving("control-plane")
-	w.Must(err)
-	w.Must(api.Write(w.credentials, "api"))
-	client, err := authority.Client("client")
-	w.Must(err)
-	w.Must(client.Write(w.credentials, "client"))
-	w.Must(client.Write(w.credentials, "tls")) // the names that --cert-dir expects
-	w.Must(os.WriteFile(w.credential("ca.crt"), authority.CertPEM(), 0o600))
+	cert, key := w.authority.IssueUntil(name, end)
+	w.Must(certs.KeyPair{Cert: cert, Key: key}.Write(w.credentials, name))
 }
 
 func (w *monitoredWorld) credential(name string) string { return filepath.Join(w.credentials, name) }
@@ -72,10 +97,8 @@ func (w *monitoredWorld) client() *http.Client {
 	w.Helper()
 	pair, err := tls.LoadX509KeyPair(w.credential("client.crt"), w.credential("client.key"))
 	w.Must(err)
-	authority, err := os.ReadFile(w.credential("ca.crt"))
-	w.Must(err)
 	pool := x509.NewCertPool()
-	pool.AppendCertsFromPEM(authority)
+	pool.AppendCertsFromPEM(w.authority.PEM())
 	transport := &http.Transport{TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{pair}, RootCAs: pool}}
 	w.Cleanup(transport.CloseIdleConnections)
 	return &http.Client{Transport: transport}
@@ -84,9 +107,11 @@ func (w *monitoredWorld) client() *http.Client {
 // startAPI starts the API, also after its end. An agent is offline earlier than by default, so that the test does not wait for it.
 func (w *monitoredWorld) startAPI() {
 	w.Helper()
-	w.api = w.StartControlPlane(shared.controlAPI, "--bind-address="+w.apiAddress, "--database=sqlite:"+filepath.Join(w.state, "controlplane.db"),
-		"--cert-file="+w.credential("api.crt"), "--key-file="+w.credential("api.key"), "--ca-file="+w.credential("ca.crt"),
-		"--certificate-role=admin", "--agent-timeout=30s")
+	w.api = w.StartControlPlane(shared.controlAPI, append([]string{
+		"--bind-address=" + w.apiAddress, "--database=" + w.database,
+		"--cert-file=" + w.credential("api.crt"), "--key-file=" + w.credential("api.key"), "--ca-file=" + w.credential("ca.crt"),
+		"--certificate-role=admin", "--agent-timeout=30s",
+	}, w.apiFlags...)...)
 	_, err := w.api.URL(w.Ctx)
 	w.Must(err)
 }
@@ -94,18 +119,65 @@ func (w *monitoredWorld) startAPI() {
 // startAgent starts the agent, also after its end.
 func (w *monitoredWorld) startAgent() {
 	w.Helper()
-	flags := []string{
+	w.agent = w.startReplica(0)
+	w.AwaitAgent(w.Ctx, w.agent)
+}
+
+// startReplica starts a replica of the agent, also after its end.
+func (w *monitoredWorld) startReplica(n int) *world.Agent {
+	w.Helper()
+	flags := slices.Concat([]string{
 		"--kubeconfig=" + w.Cluster.AgentKubeconfig, "--threeport-api-server=" + w.apiAddress, "--auth-enabled=true",
-		"--cert-dir=" + w.credentials, "--ca-file=" + w.credential("ca.crt"), "--state-dir=" + filepath.Join(w.state, "agent"),
+		"--cert-dir=" + w.credentials, "--ca-file=" + w.credential("ca.crt"), fmt.Sprintf("--state-dir=%s/agent-%d", w.state, n),
+	}, w.agentFlags)
+	if n < len(w.scraped) { // Prometheus knows its address
+		return w.LaunchAgent(world.Command{Path: shared.agent}, append(flags, "--metrics-bind-address="+w.scraped[n])...)
 	}
-	restarted := w.agent != nil
-	if restarted { // Prometheus knows the address of the first one
-		flags = append(flags, "--metrics-bind-address="+w.metricsAddress)
+	replica := w.LaunchAgent(world.Command{Path: shared.agent}, flags...)
+	at, err := url.Parse(replica.MetricsURL)
+	w.Must(err)
+	w.scraped = append(w.scraped, at.Host)
+	return replica
+}
+
+// repeat calls a function at an interval until stop is called, or the test ends. An error fails the test.
+func (w *monitoredWorld) repeat(interval time.Duration, call func(context.Context) error) (stop func()) {
+	ctx, cancel := context.WithCancel(w.Ctx)
+	var calls sync.WaitGroup
+	calls.Go(func() {
+		ticker := time.NewTicker(interval)
+		defer ticker.Stop()
+		for {
+			if err := call(ctx); err != nil && ctx.Err() == nil {
+				w.Error(err)
+				return
+			}
+			select {
+			case <-ticker.C:
+			case <-ctx.Done():
+				return
+			}
+		}
+	})
+	stop = func() {
+		cancel()
+		calls.Wait()
 	}
-	w.agent = w.StartAgent(world.Command{Path: shared.agent}, flags...)
-	if !restarted {
-		at, err := url.Parse(w.agent.MetricsURL)
-		w.Must(err)
-		w.metricsAddress = at.Host
+	w.Cleanup(stop)
+	return stop
+}
+
+// get gets a path of the API.
+func (w *monitoredWorld) get(path string) (body []byte, status int, err error) {
+	req, err := http.NewRequestWithContext(w.Ctx, http.MethodGet, w.Upstream.API.URL+path, http.NoBody)
+	if err != nil {
+		return nil, 0, err
 	}
+	answer, err := w.Upstream.API.HTTP.Do(req)
+	if err != nil {
+		return nil, 0, err
+	}
+	defer answer.Body.Close() //nolint:errcheck // only read
+	body, err = io.ReadAll(answer.Body)
+	return body, answer.StatusCode, err
 }

@@ -1,0 +1,81 @@
+package alerts
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/threeport/threeport-agent/api/v1alpha1"
+	"github.com/threeport/threeport-agent/internal/e2e/upstream"
+)
+
+// The disk of SQLite is full.
+func TestAlerts_DatabaseFull(t *testing.T) {
+	t.Parallel()
+	disk := t.TempDir()
+	if err := unix.Mount("tmpfs", disk, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "mode=700,size=8m"); err != nil {
+		t.Fatalf("mount a small disk, which needs root: %v", err)
+	}
+	t.Cleanup(func() {
+		if err := unix.Unmount(disk, unix.MNT_DETACH); err != nil {
+			t.Error(err)
+		}
+	})
+	w := newWorld(t, func(w *monitoredWorld) { w.database = "sqlite:" + filepath.Join(disk, "controlplane.db") })
+	filler := filepath.Join(disk, "filler")
+	var stopWrites func()
+	w.expectAlerts(fault{
+		name:   "the database is full",
+		alerts: []string{"ThreeportAPIDatabaseFull", "ThreeportAPIErrors", "ThreeportAgentNotDelivering"},
+		inject: func() {
+			w.fill(filler)
+			// The agent soon tries once a minute, which is rare in the test's minutes. Other clients write too.
+			stopWrites = w.repeat(time.Second, func(ctx context.Context) error {
+				_, err := w.Upstream.API.Create(ctx, upstream.WorkloadInstances, map[string]any{"Name": "other-" + time.Now().Format(time.RFC3339Nano)})
+				if err == nil {
+					return errors.New("a full database accepts a row")
+				}
+				return nil
+			})
+			w.Patch(w.object, `{"data": {"key": "changed"}}`)
+		},
+		visible: func() {
+			w.expectReadiness(http.StatusOK)
+			w.ExpectCondition(w.deployed, v1alpha1.ConditionDelivered, metav1.ConditionFalse, "503")
+			w.expectMetric("threeport_agent_delivery_suspended == 1")
+			w.expectMetric(`controlplane_request_duration_seconds_count{method="POST",code="503"} > 0`)
+		},
+		mend: func() {
+			stopWrites()
+			w.Must(os.Remove(filler))
+		},
+		healed: func() {
+			w.ExpectCondition(w.deployed, v1alpha1.ConditionDelivered, metav1.ConditionTrue, "")
+			w.expectMetric("threeport_agent_delivery_suspended == 0")
+		},
+	})
+}
+
+// fill writes a file until the disk is full.
+func (w *monitoredWorld) fill(path string) {
+	w.Helper()
+	file, err := os.Create(path)
+	w.Must(err)
+	defer file.Close() //nolint:errcheck // the file only occupies space
+	for n := 4096; n > 0; {
+		switch _, err := file.Write(make([]byte, n)); {
+		case errors.Is(err, syscall.ENOSPC):
+			n /= 2
+		default:
+			w.Must(err)
+		}
+	}
+}
