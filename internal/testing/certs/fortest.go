@@ -62,6 +62,16 @@ func (a *TestAuthority) IssueUntil(commonName string, end time.Time) (cert, key 
 // Files are the paths of a certificate, its key and its authority.
 type Files struct{ Cert, Key, CA string }
 
+// IssueClient issues the client certificate of a user with organizations in PEM.
+func (a *TestAuthority) IssueClient(user string, organizations ...string) KeyPair {
+	a.tb.Helper()
+	pair, err := a.authority.Client(user, organizations...)
+	if err != nil {
+		a.tb.Fatal(err)
+	}
+	return pair
+}
+
 // IssueFiles issues a certificate and writes it, its key and the authority's certificate to a directory of the test.
 func (a *TestAuthority) IssueFiles(commonName string) Files {
 	a.tb.Helper()
