@@ -135,8 +135,8 @@ type clusterLink struct {
 	server     *httptest.Server
 
 	mu      sync.Mutex
-	stalled string        // the end of the paths of watches that stay open and deliver nothing; empty for none
-	failing string        // the end of the paths of requests that are answered with 500; empty for none
+	stalled string        // the end of the paths of watches that stay open and deliver nothing. Empty for none.
+	failing string        // the end of the paths of requests that are answered with 500. Empty for none.
 	changed chan struct{} // closed at the next change
 }
 
