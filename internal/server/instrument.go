@@ -54,6 +54,9 @@ func logRequest(req *http.Request, info *requestInfo, code int, took time.Durati
 	case info.cause != nil && (code >= http.StatusInternalServerError || code < http.StatusBadRequest): // an answer that was begun has 200
 		log.Error("Request failed", append(attrs, "error", info.cause)...)
 	case took >= slowRequest && !info.stream:
+		if info.cause != nil { // such as a body that did not arrive
+			attrs = append(attrs, "error", info.cause)
+		}
 		log.Warn("Request was slow", attrs...)
 	}
 }

@@ -25,6 +25,7 @@ var (
 	shop       = target.Instance{Type: target.WorkloadInstance, ID: 1}
 	errNetwork = errors.New("connection reset by peer")
 	errBusy    = &threeport.Error{Op: "send", StatusCode: 503}
+	errUnknown = &threeport.Error{Op: "send", StatusCode: 401}
 	errBad     = &threeport.Error{Op: "send", StatusCode: 400, Message: "Missing required field(s) : X"}
 )
 

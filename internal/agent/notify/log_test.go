@@ -44,6 +44,37 @@ func TestNotifier_Log_OutageIsTwoLines(t *testing.T) {
 	})
 }
 
+func TestNotifier_Log_RefusedCredentialsDuringOutage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		start := time.Now()
+		b := newBench(DefaultConfig(), &script{answer: func(context.Context, outbox.Item) (outbox.Receipt, error) {
+			switch at := time.Since(start); {
+			case at < 5*time.Minute:
+				return outbox.Receipt{}, errNetwork
+			case at < 20*time.Minute && at.Truncate(time.Minute)%(2*time.Minute) == 0:
+				return outbox.Receipt{}, errUnknown
+			case at < 20*time.Minute:
+				return outbox.Receipt{}, errNetwork
+			}
+			return outbox.Receipt{}, nil
+		}})
+		stop := b.start(t)
+		for id := range int64(50) {
+			b.box.Offer(status(id, "Healthy"))
+		}
+		time.Sleep(19 * time.Minute)
+		if n := b.logged("refuses the agent's credentials"); n != 1 {
+			t.Errorf("%d lines say that the credentials are refused, want one: %q", n, b.logs)
+		}
+		expectLogged(t, b, 1, 0)
+		time.Sleep(20 * time.Minute)
+		expectLogged(t, b, 1, 1)
+		if err := stop(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 func TestNotifier_Log_FailingReportAmongOthersIsOneLine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		healed := time.Now().Add(35 * time.Minute)

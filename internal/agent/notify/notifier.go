@@ -76,6 +76,7 @@ type Notifier struct {
 
 	mu      sync.Mutex
 	failing bool // true from the first failure until no pending report has failed
+	refused bool // true while failing, from the first refusal of the credentials
 
 	workers     workers
 	concurrency chan int // a changed number of workers; capacity 1

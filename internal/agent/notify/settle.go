@@ -74,7 +74,7 @@ func (n *Notifier) settle(ctx context.Context, item outbox.Item, result Result) 
 		return
 	}
 	if n.failing && n.outbox.Failing() == 0 {
-		n.failing = false
+		n.failing, n.refused = false, false
 		n.log.Info("Delivery recovered")
 	}
 }
@@ -110,15 +110,15 @@ func (n *Notifier) notFound(item outbox.Item, err error) {
 	}
 }
 
-// fail gives an item back to be sent again.
+// fail gives an item back to be sent again. An outage has one line, and another one if the control plane refuses the credentials later.
 func (n *Notifier) fail(item outbox.Item, err error, kind threeport.Kind) {
 	unauthorized := kind == threeport.KindUnauthorized
 	n.outbox.Nack(item, outbox.Failure{Cause: err, RetryAfter: threeport.RetryAfter(err), General: unauthorized})
 	n.metrics.count(item, resultRetried)
-	if n.failing {
+	if n.refused || n.failing && !unauthorized {
 		return
 	}
-	n.failing = true
+	n.failing, n.refused = true, unauthorized
 	if unauthorized {
 		n.logItem("The control plane refuses the agent's credentials. They are read again, and reports are kept.", item, err)
 	} else {

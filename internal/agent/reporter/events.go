@@ -247,8 +247,16 @@ func (r *eventReporter) reassessWarned(ev *corev1.Event) {
 	}
 }
 
-// attributions returns the workloads that an Event is reported to, as far as they are known yet. An Event that names an object of
-// another namespace, or the UID of another object, has none.
+// attributions returns the workloads that an Event is reported to, as far as they are known yet:
+//
+//	known object, and the Event matches it     those of the object; none until its owners are looked up
+//	known object, and the Event does not       none
+//	unknown object of another namespace        none
+//	listed resource by name                    its workloads; none while the kind is Pending
+//	any other object                           the owner that its name implies, if the Event is older than inferAge and the
+//	                                           base kinds have synced; its owners are looked up meanwhile
+//
+// An Event without any stays in the cache: see reconcile. One with some may be left out by decide.
 func (r *eventReporter) attributions(name types.NamespacedName, ev *corev1.Event) []target.Attribution {
 	involved := observe.InvolvedObject(ev)
 	known, ok := r.targets.Object(involved.UID)

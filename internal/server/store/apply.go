@@ -90,7 +90,7 @@ func (s *Store) applyItems(ctx context.Context, agent *reportingAgent, items []*
 	case !isRejectedData(err) || len(items) == 0: // only the heartbeat was written
 		return err
 	case len(items) == 1:
-		items[0].reject(threeport.ProblemInvalid, "the database rejects this report")
+		items[0].reject(threeport.ProblemInvalid, "the database rejects this report: "+rejectionCode(err))
 		return nil
 	}
 	half := len(items) / 2

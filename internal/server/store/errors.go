@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"slices"
+	"strings"
 
 	"github.com/jackc/pgx/v5/pgconn"
 	"modernc.org/sqlite"
@@ -87,6 +88,17 @@ func isRejectedData(err error) bool {
 	// Data exception, integrity constraint violation, program limit exceeded.
 	return hasClass(err, []string{"22", "23", "54"},
 		sqlite3.SQLITE_CONSTRAINT, sqlite3.SQLITE_TOOBIG, sqlite3.SQLITE_MISMATCH, sqlite3.SQLITE_RANGE)
+}
+
+// rejectionCode says which rule of the database data violates, without the data.
+func rejectionCode(err error) string {
+	if e, ok := errors.AsType[*pgconn.PgError](err); ok {
+		return strings.TrimSpace("SQLSTATE " + e.Code + " " + e.ConstraintName)
+	}
+	if e, ok := errors.AsType[*sqlite.Error](err); ok {
+		return fmt.Sprintf("result code %d of SQLite", e.Code())
+	}
+	return "unknown code"
 }
 
 // Errors that describe the outcome of a request.
