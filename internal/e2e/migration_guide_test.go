@@ -5,10 +5,11 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/threeport/threeport-agent/internal/e2e/documents"
 )
 
 // TestMigration_Guide runs the commands of docs/migrate.md on one API server, for each way to install the agent.
@@ -95,11 +96,10 @@ func guideBlocks(target installTarget) map[string][]string {
 		target.Fatal(err)
 	}
 	blocks := map[string][]string{}
-	script := regexp.MustCompile("(?s)\n```sh\n(.*?)```\n")
 	for section := range strings.SplitSeq(string(text), "\n## ") {
 		heading, body, _ := strings.Cut(section, "\n")
-		for _, match := range script.FindAllStringSubmatch(body, -1) {
-			blocks[heading] = append(blocks[heading], match[1])
+		if commands := documents.ShellBlocks(body); len(commands) > 0 {
+			blocks[heading] = commands
 		}
 	}
 	return blocks

@@ -7,12 +7,12 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/threeport/threeport-agent/internal/e2e/cluster"
+	"github.com/threeport/threeport-agent/internal/e2e/documents"
 	"github.com/threeport/threeport-agent/internal/e2e/process"
 	"github.com/threeport/threeport-agent/internal/e2e/world"
 )
@@ -22,8 +22,6 @@ const documentedHost = "threeport.example.org"
 
 // block is a block of shell commands in a document.
 type block struct{ document, text string }
-
-var fence = regexp.MustCompile("(?ms)^ *```sh\n(.*?)^ *```$")
 
 // documentBlocks returns the blocks of all documents.
 func documentBlocks(t *testing.T) (blocks []block) {
@@ -41,8 +39,8 @@ func documentBlocks(t *testing.T) (blocks []block) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, found := range fence.FindAllStringSubmatch(string(text), -1) {
-			blocks = append(blocks, block{name, found[1]})
+		for _, commands := range documents.ShellBlocks(string(text)) {
+			blocks = append(blocks, block{name, commands})
 		}
 	}
 	return blocks
@@ -244,7 +242,8 @@ func (d *documented) runBlocks(instance string) {
 	d.write("secret", "a client secret")
 	d.write("manifests/conf.yaml", world.ConfigMap("conf"))
 	uid := d.kubectl("get", "namespace", "kube-system", "-o", "jsonpath={.metadata.uid}")
-	port := freePort(d.T)
+	_, port, err := net.SplitHostPort(d.FreeAddress())
+	d.Must(err)
 	d.values = append(d.values,
 		"FILE|-", "manifests", "877123456789012345", instance, "0c6a9a4e-9d5c-4d0a-8f0e-2f6c7f1f0b11", uid, "<cluster UID>", uid,
 		"deployment/threeport-agent 8080", "deployment/threeport-agent "+port+":8080", "127.0.0.1:8080", "127.0.0.1:"+port,
@@ -253,19 +252,4 @@ func (d *documented) runBlocks(instance string) {
 	for _, c := range documentedCommands {
 		d.runBlock(c.document, c.has, c.replacements...)
 	}
-}
-
-// freePort is a free port of the loopback address.
-func freePort(t *testing.T) string {
-	t.Helper()
-	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer listener.Close() //nolint:errcheck // it is replaced by another process
-	_, port, err := net.SplitHostPort(listener.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return port
 }
