@@ -1,6 +1,8 @@
 package e2e
 
 import (
+	"bytes"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -79,6 +81,13 @@ func TestEventFilters_DroppedEvents_AreCounted(t *testing.T) {
 		})
 	}
 	dropped(3)
+	w.Eventually("the count in the state file", func() error { // the agent would count again what it did not save
+		raw, err := os.ReadFile(filepath.Join(state, "state.db"))
+		if err == nil && !bytes.Contains(raw, []byte(`"Normal":3`)) {
+			err = errors.New("it is not there")
+		}
+		return err
+	})
 	w.KillAgent(w.agent)
 	w.startAgent(flags...)
 	w.emit(d, "Noise", 4)
