@@ -48,6 +48,7 @@ func TestOutbox_Drop_CountsOnceInOneReport(t *testing.T) {
 		}
 		o.Drop(typed(60, "Warning"), "noise")
 		o.Drop(typed(60, "Normal"), "other")
+		o.Offer(typed(0, "Normal")) // it was dropped in this version
 		if events := takeEvents(t, o); len(events) > 0 || o.Pending() > 0 {
 			t.Errorf("%v are sent at once, want none", events)
 		}

@@ -262,14 +262,11 @@ func (r *eventReporter) attributions(name types.NamespacedName, ev *corev1.Event
 	known, ok := r.targets.Object(involved.UID)
 	switch {
 	case ok && observe.IsAbout(ev, known.Identity):
-		return r.attributionsOfKnown(known.Identity)
+		return r.attributionsOfKnown(name, known.Identity)
 	case ok, !observe.InNamespaceOfObject(ev):
 		return nil
 	}
-	byName := slices.DeleteFunc(r.targets.AttributionsByName(involved, ev.CreationTimestamp.Time), func(a target.Attribution) bool {
-		// Another object may have the name until the kind has synced.
-		return r.informers.ResourceStatus(a.Resource).State == target.Pending
-	})
+	byName := slices.DeleteFunc(r.targets.AttributionsByName(involved, ev.CreationTimestamp.Time), r.isPending)
 	if len(byName) > 0 || involved.UID == "" {
 		return byName
 	}
@@ -280,12 +277,26 @@ func (r *eventReporter) attributions(name types.NamespacedName, ev *corev1.Event
 	return nil
 }
 
-func (r *eventReporter) attributionsOfKnown(id target.Identity) []target.Attribution {
+func (r *eventReporter) attributionsOfKnown(name types.NamespacedName, id target.Identity) []target.Attribution {
 	attributions := r.targets.Attributions(id)
 	if len(attributions) == 0 {
 		r.informers.LookUpOwners(r.targets.UnresolvedOwners(id))
 	}
+	if slices.ContainsFunc(attributions, r.isPending) {
+		r.queues.events.AddAfter(name, inferAge) // the resource may not exist, and so queue nothing when its kind has synced
+		attributions = slices.DeleteFunc(attributions, r.isPending)
+	}
 	return attributions
+}
+
+// isPending reports whether the listed resource of an attribution is still to be seen. Another object may have its name, and its
+// annotation may drop the Event.
+func (r *eventReporter) isPending(a target.Attribution) bool {
+	if a.Resource == (target.Resource{}) { // by label
+		return false
+	}
+	_, exists := r.targets.ExistingObject(a.Resource.Ref)
+	return !exists && r.informers.ResourceStatus(a.Resource).State == target.Pending
 }
 
 // inferAge is the minimum age of an Event whose owner is inferred. A younger Event may have come before its object, whose

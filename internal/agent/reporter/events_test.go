@@ -220,3 +220,27 @@ func TestReporter_EventsAnnotation(t *testing.T) {
 		t.Errorf("%v are offered", events)
 	}
 }
+
+// The annotation of an owner counts as well if its kind syncs after the Event arrived.
+func TestReporter_EventsAnnotation_KindOfOwnerSyncsLater(t *testing.T) {
+	t.Parallel()
+	w := newIdleWorld(t, shared.reader, quick())
+	hold := make(chan struct{})
+	w.proxy.holdWhile(hold, "/configmaps")
+	owner := w.create(annotated(configMap("owner"), "drop"))
+	w.create(event("OfChild", w.create(owned(pod("child"), owner))))
+	w.create(event("OfOther", w.create(pod("other"))))
+	wl := w.track("wl", "v1 ConfigMap owner", "v1 Pod other")
+	w.run()
+	w.expectEvent("OfOther", wl.Resources[1])
+	close(hold)
+	w.eventually("the Event of the child is dropped", func() string {
+		if dropped := w.sink.droppedBy(); len(dropped) != 1 {
+			return fmt.Sprintf("dropped are %v", dropped)
+		}
+		return ""
+	})
+	if events := w.sink.events("OfChild"); len(events) > 0 {
+		t.Errorf("%v are offered", events)
+	}
+}

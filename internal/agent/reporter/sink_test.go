@@ -18,7 +18,7 @@ type recorder struct {
 	offered   []observe.Report
 	times     []time.Time // when each was
 	clock     func(observe.Report) time.Time
-	versions  map[observe.Key]string // the last offered one of each key
+	versions  map[observe.Key]string // the last one of each key that was offered or dropped
 	cancelled []observe.Key
 	forgot    []observe.Key
 	retained  map[observe.Subject][]observe.Key // by the last call of ForgetExcept
@@ -49,19 +49,23 @@ func (r *recorder) Reoffer() <-chan struct{} { return r.reoffer }
 func (r *recorder) Offer(report observe.Report) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.versions == nil {
-		r.versions = map[observe.Key]string{}
-	}
-	// Like an outbox, it ignores a report of a known version.
+	// Like an outbox, it ignores a report of a version that was offered or dropped.
 	if version, ok := r.versions[report.Key()]; ok && version == report.Version() {
 		return
 	}
-	r.versions[report.Key()] = report.Version()
+	r.setVersion(report)
 	at := time.Now()
 	if r.clock != nil {
 		at = r.clock(report)
 	}
 	r.offered, r.times = append(r.offered, report), append(r.times, at)
+}
+
+func (r *recorder) setVersion(report observe.Report) {
+	if r.versions == nil {
+		r.versions = map[observe.Key]string{}
+	}
+	r.versions[report.Key()] = report.Version()
 }
 
 // clear forgets what was offered, so that the same versions are recorded again.
@@ -129,6 +133,7 @@ func (r *recorder) Drop(ev observe.Event, filter string) bool {
 		return false
 	}
 	r.dropped = append(r.dropped, droppedEvent{ev, filter})
+	r.setVersion(ev)
 	return true
 }
 
