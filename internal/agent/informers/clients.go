@@ -119,14 +119,6 @@ func newClients(config *rest.Config, httpClient *http.Client, limiter flowcontro
 	}, nil
 }
 
-// metadataOf returns the metadata client for a resource.
-func (c *Clients) metadataOf(gvr schema.GroupVersionResource) metadata.Interface {
-	if gvr.Group == "" && gvr.Resource == "secrets" {
-		return c.secrets
-	}
-	return c.metadata
-}
-
 // named selects one object in a list. The agent never uses get: a role that may get all resources may also get pods/exec
 // and nodes/proxy, and so control the cluster.
 func named(name string) metav1.ListOptions {
@@ -140,7 +132,7 @@ func boundRead(ctx context.Context, bytes int64) (context.Context, context.Cance
 
 // fetch reads the newest version of one object, but of a Secret the metadata only. It returns errNoObject if there is none.
 func (c *Clients) fetch(ctx context.Context, gvr schema.GroupVersionResource, ref target.Ref) (runtime.Object, error) {
-	if ref.GroupKind() == secretKind.GroupKind() {
+	if isSecret(ref.GroupKind()) {
 		return c.fetchMetadata(ctx, gvr, ref)
 	}
 	ctx, cancel := boundRead(ctx, maxObjectBytes)

@@ -43,7 +43,7 @@ func (f informerFactory) create(id informerID, gvk schema.GroupVersionKind, hook
 		options.Indexers = eventIndexers
 	case gvk == podKind:
 		source, example = listWatch(f.clients.typed.CoreV1().Pods(id.namespace), hooks), &corev1.Pod{}
-	case gvk.GroupKind() == secretKind.GroupKind():
+	case isSecret(gvk.GroupKind()):
 		source = listWatch(shortWatch{f.clients.secrets.Resource(id.gvr).Namespace(id.namespace)}, hooks)
 		example = &metav1.PartialObjectMetadata{}
 	case metadataOnly(gvk):

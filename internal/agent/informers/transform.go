@@ -47,7 +47,7 @@ func transform(gvk schema.GroupVersionKind, lists lists, redaction *redact.Live)
 			}
 			return newStub(o), nil
 		case *metav1.PartialObjectMetadata:
-			if gvk.GroupKind() == secretKind.GroupKind() && lists.IsListed(refOf(gvk.GroupKind(), o)) {
+			if isSecret(gvk.GroupKind()) && lists.IsListed(refOf(gvk.GroupKind(), o)) {
 				o.SetGroupVersionKind(gvk)
 				observe.Trim(o, redaction.Current())
 				return unlessLarge(o, lists.ListedCount()), nil

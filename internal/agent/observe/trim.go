@@ -14,8 +14,8 @@ import (
 
 // Trim removes, in place, the parts of an object that must not leave the cluster: managed fields, copies of the manifest, and
 // the data of a Secret. It redacts the values that the rules name; nil are the built-in rules. Trim is the last barrier in
-// the agent for the data of Secrets. Package informers asks for Secrets as metadata only: factory.go for watches, clients.go
-// for single reads. It redacts the copies of manifests before they are decoded, in redact.go.
+// the agent for the data of Secrets. Package informers asks for Secrets as metadata only, and redacts the copies of manifests before
+// they are decoded: secrets.go.
 func Trim(obj runtime.Object, rules *redact.Rules) {
 	kind := obj.GetObjectKind().GroupVersionKind()
 	switch o := obj.(type) {

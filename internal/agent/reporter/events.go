@@ -249,7 +249,8 @@ func (r *eventReporter) reassessWarned(ev *corev1.Event) {
 
 // attributions returns the workloads that an Event is reported to, as far as they are known yet:
 //
-//	known object, and the Event matches it     those of the object; none until its owners are looked up
+//	known object, and the Event matches it     those of the object; none until its owners are looked up, nor while the kind of
+//	                                           an owner that is listed and still unknown is Pending
 //	known object, and the Event does not       none
 //	unknown object of another namespace        none
 //	listed resource by name                    its workloads; none while the kind is Pending

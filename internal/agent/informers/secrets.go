@@ -10,6 +10,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
@@ -17,6 +18,19 @@ import (
 	"github.com/threeport/threeport-agent/internal/redact"
 	"github.com/threeport/threeport-agent/internal/scrub"
 )
+
+// isSecret reports whether a kind is read as metadata only because it is confidential. All reads ask it: watches in
+// [informerFactory.create], and single reads in [Clients.fetch]. Each read of metadata takes its client from [Clients.metadataOf].
+// [observe.Trim] is a second barrier: it removes the data of a Secret from an object that leaves the cluster.
+func isSecret(kind schema.GroupKind) bool { return kind == secretKind.GroupKind() }
+
+// metadataOf returns the metadata client for a resource.
+func (c *Clients) metadataOf(gvr schema.GroupVersionResource) metadata.Interface {
+	if gvr.GroupResource() == (schema.GroupResource{Resource: "secrets"}) {
+		return c.secrets
+	}
+	return c.metadata
+}
 
 // Connections for Secrets use HTTP/1.1, which has no pings. The agent therefore asks the API server to end each watch of
 // Secrets after secretsWatch, and treats the connection as broken if the answer has not ended after secretsTimeout.
