@@ -23,7 +23,15 @@ type PodLabels struct {
 	selector, template map[string]string
 }
 
-// PodLabelsOf reads the labels of an object.
+// The labels that [PodLabels] has at most. The agent keeps them for each listed object, and compares those of each Service with those of
+// each workload. Labels of real objects are few and short.
+const (
+	maxPodLabels     = 32
+	maxPodLabelBytes = 4 << 10
+)
+
+// PodLabelsOf reads the labels of an object. They are left out if they exceed the limits: no verdict on a workload explains then why a
+// Service has no endpoints.
 //
 // Source: spec.selector of a Service, spec.template.metadata.labels of a workload.
 func PodLabelsOf(kind schema.GroupKind, obj runtime.Object) PodLabels {
@@ -33,9 +41,27 @@ func PodLabelsOf(kind schema.GroupKind, obj runtime.Object) PodLabels {
 	}
 	out := PodLabels{namespace: u.GetNamespace()}
 	if kind == serviceKind {
-		out.selector, _, _ = unstructured.NestedStringMap(u.Object, "spec", "selector")
+		out.selector = boundedLabels(u.Object, "spec", "selector")
 	} else {
-		out.template, _, _ = unstructured.NestedStringMap(u.Object, "spec", "template", "metadata", "labels")
+		out.template = boundedLabels(u.Object, "spec", "template", "metadata", "labels")
+	}
+	return out
+}
+
+// boundedLabels returns the labels of a field, or nil if they exceed the limits.
+func boundedLabels(obj map[string]any, field ...string) map[string]string {
+	labels, _, _ := unstructured.NestedFieldNoCopy(obj, field...)
+	values, _ := labels.(map[string]any)
+	if len(values) > maxPodLabels {
+		return nil
+	}
+	out, _, _ := unstructured.NestedStringMap(obj, field...)
+	bytes := 0
+	for key, value := range out {
+		bytes += len(key) + len(value)
+	}
+	if bytes > maxPodLabelBytes {
+		return nil
 	}
 	return out
 }

@@ -90,7 +90,7 @@ func (b *treeBuilder) addDescendants() {
 }
 
 // setOwners puts each object below its first owner in the tree, its controller if there is one. It leaves out owners that
-// would close a cycle.
+// would close a cycle, or have [target.MaxAncestors] others above them.
 func (b *treeBuilder) setOwners() {
 	for i := range b.objects {
 		known, _ := b.targets.Object(b.objects[i].Object.UID)
@@ -103,9 +103,9 @@ func (b *treeBuilder) setOwners() {
 	}
 }
 
-// isBelow reports whether an object is another object, or below it by the owners set so far.
+// isBelow reports whether an object is another object, or below it by the owners set so far, or too far down to say.
 func (b *treeBuilder) isBelow(at, other int) bool {
-	for {
+	for range target.MaxAncestors {
 		if at == other {
 			return true
 		}
@@ -115,9 +115,11 @@ func (b *treeBuilder) isBelow(at, other int) bool {
 		}
 		at = owner
 	}
+	return true
 }
 
-// setHealth sets the health of the descendants: their own assessment, or the combined health of the objects below them.
+// setHealth sets the health of the descendants: their own assessment, or the combined health of the objects below them, as far as
+// [target.MaxAncestors].
 func (b *treeBuilder) setHealth(assessed map[types.UID]health.Dependent) {
 	for i := range b.objects {
 		o := &b.objects[i]
@@ -127,7 +129,9 @@ func (b *treeBuilder) setHealth(assessed map[types.UID]health.Dependent) {
 		}
 		o.Health, o.Reason, o.Cause, o.Since = string(d.Status), d.Reason, d.Message, d.Since
 		d.Via = health.OwnerPath{}
-		for at, ok := b.index[o.Owner]; ok && !b.objects[at].Listed; at, ok = b.index[b.objects[at].Owner] {
+		at, ok := b.index[o.Owner]
+		for above := 0; ok && above < target.MaxAncestors && !b.objects[at].Listed; at, ok = b.index[b.objects[at].Owner] {
+			above++
 			uid := b.objects[at].Object.UID
 			if _, isAssessed := assessed[uid]; isAssessed {
 				continue

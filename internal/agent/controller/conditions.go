@@ -55,7 +55,11 @@ func labelMessage(labels target.LabelUse) string {
 	for _, ref := range labels.Ignored {
 		names = append(names, ref.String())
 	}
-	return truncateMessage(sentence(int64(len(names)), "object", "has", "have", "the label of the workload in a namespace where it "+
+	atLeast := ""
+	if labels.More {
+		atLeast = "at least "
+	}
+	return truncateMessage(atLeast+sentence(int64(len(names)), "object", "has", "have", "the label of the workload in a namespace where it "+
 		"does not count; "+remedy+" adds namespaces: "+summarize(names)), 1)
 }
 

@@ -24,7 +24,7 @@ import (
 // A reference with the UID of a known object counts only if it has the kind and the name of that object. The object is in the
 // same namespace or cluster-scoped. The garbage collector of Kubernetes has the same rule.
 //
-// At most maxAncestors owners and their owners count, the nearest. An unknown owner ends its chain; [Registry.UnresolvedOwners]
+// At most MaxAncestors owners and their owners count, the nearest. An unknown owner ends its chain; [Registry.UnresolvedOwners]
 // returns these owners so that the caller can look them up.
 // An Event about an object that the registry does not know is attributed by [Registry.AttributionsByName], and if that
 // finds nothing, by [Registry.InferOwner].
@@ -56,7 +56,7 @@ func (r *Registry) attributions(id Identity) []Attribution {
 				labels = n.Instances
 			}
 			for _, owner := range n.Owners {
-				if _, ok := seen[owner.UID]; !ok && len(seen) <= maxAncestors && r.graph.isValid(owner) {
+				if _, ok := seen[owner.UID]; !ok && len(seen) <= MaxAncestors && r.graph.isValid(owner) {
 					seen[owner.UID] = struct{}{}
 					next = append(next, owner)
 				}

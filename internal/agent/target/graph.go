@@ -198,11 +198,11 @@ func (g *graph) visitDescendants(uid types.UID, visit func(Identity) (below bool
 	}
 }
 
-// maxAncestors bounds the owners of an object and their owners that are followed, the nearest. Known chains of controllers have fewer
+// MaxAncestors bounds the owners of an object and their owners that are followed, the nearest. Known chains of controllers have fewer
 // than ten. Anybody may write objects that all own each other, and each walk would visit all of them.
-const maxAncestors = 32
+const MaxAncestors = 32
 
-// ancestors returns the owners of an object and their owners, nearest first, at most maxAncestors. A known object may name owners that
+// ancestors returns the owners of an object and their owners, nearest first, at most MaxAncestors. A known object may name owners that
 // are unknown; these are included, and end their chain.
 func (g *graph) ancestors(uid types.UID) []Identity {
 	var out []Identity
@@ -213,7 +213,7 @@ func (g *graph) ancestors(uid types.UID) []Identity {
 			continue
 		}
 		for _, owner := range n.Owners {
-			if _, ok := seen[owner.UID]; !ok && len(seen) <= maxAncestors {
+			if _, ok := seen[owner.UID]; !ok && len(seen) <= MaxAncestors {
 				seen[owner.UID] = struct{}{}
 				out = append(out, owner)
 				queue = append(queue, owner.UID)
@@ -223,11 +223,11 @@ func (g *graph) ancestors(uid types.UID) []Identity {
 	return out
 }
 
-// controllers returns the chain of first owners of an object, as far as it is known, the furthest first, at most maxAncestors.
+// controllers returns the chain of first owners of an object, as far as it is known, the furthest first, at most MaxAncestors.
 func (g *graph) controllers(uid types.UID) []Identity {
 	var out []Identity
 	seen := map[types.UID]struct{}{uid: {}}
-	for n := g.nodes[uid]; n != nil && len(n.Owners) > 0 && len(out) < maxAncestors; {
+	for n := g.nodes[uid]; n != nil && len(n.Owners) > 0 && len(out) < MaxAncestors; {
 		owner := n.Owners[0]
 		if _, cycle := seen[owner.UID]; cycle {
 			break

@@ -9,9 +9,15 @@ import (
 type LabelUse struct {
 	// Everywhere is true if no namespace of the workload is known, so that its label counts in all namespaces.
 	Everywhere bool
-	// Ignored has the objects whose label does not count, ordered by name.
+	// Ignored has objects whose label does not count, ordered by name.
 	Ignored []Ref
+	// More is true if there may be others, because more than maxIgnored objects have the label in other namespaces.
+	More bool
 }
+
+// maxIgnored bounds the objects in other namespaces that [Registry.LabelUse] looks at. Anybody may create thousands of them, each with
+// many owners.
+const maxIgnored = 200
 
 // LabelUse returns where the label of a workload counts, and the existing objects on which it does not.
 func (r *Registry) LabelUse(workload string) LabelUse {
@@ -22,10 +28,17 @@ func (r *Registry) LabelUse(workload string) LabelUse {
 		return LabelUse{}
 	}
 	use := LabelUse{Everywhere: w.labelCountsEverywhere()}
+	var elsewhere []Identity
 	for uid := range r.graph.labelled[w.Instance] {
-		n := r.graph.nodes[uid]
-		if n.deletedAt.IsZero() && !w.labelCounts(n.Namespace) && !r.isAttributed(n.Identity, workload) {
-			use.Ignored = append(use.Ignored, n.Ref)
+		if n := r.graph.nodes[uid]; n.deletedAt.IsZero() && !w.labelCounts(n.Namespace) {
+			elsewhere = append(elsewhere, n.Identity)
+		}
+	}
+	slices.SortFunc(elsewhere, func(a, b Identity) int { return cmp.Compare(a.UID, b.UID) }) // the same ones each time
+	use.More = len(elsewhere) > maxIgnored
+	for _, id := range elsewhere[:min(len(elsewhere), maxIgnored)] {
+		if !r.isAttributed(id, workload) {
+			use.Ignored = append(use.Ignored, id.Ref)
 		}
 	}
 	slices.SortFunc(use.Ignored, func(a, b Ref) int { return cmp.Compare(a.String(), b.String()) })

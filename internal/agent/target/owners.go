@@ -18,7 +18,7 @@ func (r *Registry) OwnerPath(uid types.UID, owner Ref) []Identity {
 			continue
 		}
 		for _, next := range n.Owners {
-			if _, seen := childOf[next.UID]; seen || len(childOf) > maxAncestors {
+			if _, seen := childOf[next.UID]; seen || len(childOf) > MaxAncestors {
 				continue
 			}
 			if r.graph.matches(next, owner) {

@@ -173,10 +173,10 @@ func TestOwners_ManyAncestors_AreBounded(t *testing.T) {
 		r.Upsert(owned(chain[i], chain[max(i-owners, 0):i]...))
 	}
 	last := chain[objects-1]
-	if got := len(r.ObjectWithOwners(last.UID)); got != maxAncestors+1 {
-		t.Errorf("%d objects are found, want %d", got, maxAncestors+1)
+	if got := len(r.ObjectWithOwners(last.UID)); got != MaxAncestors+1 {
+		t.Errorf("%d objects are found, want %d", got, MaxAncestors+1)
 	}
-	near, far := chain[objects-1-maxAncestors], chain[objects-2-maxAncestors]
+	near, far := chain[objects-1-MaxAncestors], chain[objects-2-MaxAncestors]
 	for _, c := range []struct {
 		owner Identity
 		want  int

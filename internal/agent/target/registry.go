@@ -197,9 +197,17 @@ func (r *Registry) markAffected(uid types.UID) {
 }
 
 // visitObjects visits all objects that may belong to a workload. These are the listed names, without a UID, the known
-// objects of these names, those with the workload's label, and their descendants. It may visit an object more than once.
+// objects of these names, those with the workload's label, and their descendants, each once.
 func (r *Registry) visitObjects(w *tracked, visit func(Identity)) {
-	below := func(id Identity) bool { visit(id); return true }
+	seen := map[types.UID]struct{}{} // labelled objects may own each other
+	below := func(id Identity) bool {
+		if _, ok := seen[id.UID]; ok {
+			return false
+		}
+		seen[id.UID] = struct{}{}
+		visit(id)
+		return true
+	}
 	for _, ref := range w.resolved {
 		visit(Identity{Ref: ref})
 		for _, uid := range r.graph.uidsOf(ref) {

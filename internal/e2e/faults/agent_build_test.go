@@ -142,13 +142,13 @@ func newIdleWorldToMeasure(t *testing.T, flags ...string) (w *faultWorld, launch
 	}
 }
 
-// declareConfigMaps creates ConfigMaps and a ThreeportWorkload that lists them.
-func (w *faultWorld) declareConfigMaps(objects []*unstructured.Unstructured) {
+// declareAll creates objects and a ThreeportWorkload that lists them.
+func (w *faultWorld) declareAll(objects []*unstructured.Unstructured) {
 	w.Helper()
 	var resources []string
 	for i, obj := range objects {
 		w.CreateObject(obj)
-		resources = append(resources, fmt.Sprintf("{version: v1, kind: ConfigMap, namespace: %s, name: %s, threeportID: %d}", w.Namespace, obj.GetName(), i+1))
+		resources = append(resources, fmt.Sprintf("{version: v1, kind: %s, namespace: %s, name: %s, threeportID: %d}", obj.GetKind(), w.Namespace, obj.GetName(), i+1))
 	}
 	w.Create(fmt.Sprintf("{apiVersion: %s, kind: ThreeportWorkload, metadata: {name: %s}, spec: {workloadType: WorkloadInstance, workloadInstanceId: 1, workloadResourceInstances: [%s]}}",
 		v1alpha1.GroupVersion, w.Namespace, strings.Join(resources, ", ")))

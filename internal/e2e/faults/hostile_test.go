@@ -57,7 +57,7 @@ func TestControlPlane_LongAnswers_FitMemoryLimit(t *testing.T) {
 			for i := range 300 {
 				objects = append(objects, w.Object(world.ConfigMap(fmt.Sprint("small-", i))))
 			}
-			w.declareConfigMaps(objects)
+			w.declareAll(objects)
 			w.Eventually("the agent has many long answers", func() error {
 				if got := answered.Load(); got < answers {
 					return fmt.Errorf("it has %d", got)
