@@ -16,6 +16,7 @@ import (
 	_ "modernc.org/sqlite" // the driver of the database
 
 	"github.com/threeport/threeport-agent/api/v1alpha1"
+	"github.com/threeport/threeport-agent/internal/e2e/monitoring"
 	"github.com/threeport/threeport-agent/internal/e2e/upstream"
 	"github.com/threeport/threeport-agent/internal/e2e/world"
 	"github.com/threeport/threeport-agent/internal/threeport"
@@ -25,48 +26,48 @@ import (
 func TestAlerts_ProgramsEnd(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.expectQuiet()
+	w.ExpectQuiet()
 	w.expectDocumented()
 	w.expectDashboards()
 
-	w.expectAlerts(fault{
-		name:   "the API is down",
-		alerts: []string{"ThreeportAgentNotDelivering", "ThreeportAPIAbsent"},
-		inject: func() {
+	w.expectAlerts(monitoring.Fault{
+		Name:   "the API is down",
+		Alerts: []string{"ThreeportAgentNotDelivering", "ThreeportAPIAbsent"},
+		Inject: func() {
 			w.api.Kill()
 			w.Patch(w.object, `{"data": {"key": "changed"}}`) // the report is pending until the end of the outage
 		},
-		visible: func() {
+		Visible: func() {
 			w.ExpectCondition(w.deployed, v1alpha1.ConditionDelivered, metav1.ConditionFalse, "not delivered yet")
-			w.expectMetric("threeport_agent_delivery_suspended == 1 and on () threeport_agent_reports_pending > 0")
+			w.ExpectMetric("threeport_agent_delivery_suspended == 1 and on () threeport_agent_reports_pending > 0")
 		},
-		mend: w.startAPI,
-		healed: func() {
+		Mend: w.startAPI,
+		Healed: func() {
 			w.ExpectCondition(w.deployed, v1alpha1.ConditionDelivered, metav1.ConditionTrue, "")
-			w.expectMetric("threeport_agent_delivery_suspended == 0")
+			w.ExpectMetric("threeport_agent_delivery_suspended == 0")
 		},
 	})
-	w.expectAlerts(fault{
-		name:    "the cluster is silent",
-		alerts:  []string{"ThreeportAgentAbsent", "ThreeportFleetAgentOffline"},
-		inject:  func() { w.KillAgent(w.agent) },
-		visible: func() { w.expectSilent(true); w.expectMetric(`controlplane_clusters{state="silent"} == 1`) },
-		mend:    w.startAgent,
-		healed:  func() { w.expectSilent(false); w.expectMetric(`controlplane_clusters{state="silent"} == 0`) },
+	w.expectAlerts(monitoring.Fault{
+		Name:    "the cluster is silent",
+		Alerts:  []string{"ThreeportAgentAbsent", "ThreeportFleetAgentOffline"},
+		Inject:  func() { w.KillAgent(w.agent) },
+		Visible: func() { w.expectSilent(true); w.ExpectMetric(`controlplane_clusters{state="silent"} == 1`) },
+		Mend:    w.startAgent,
+		Healed:  func() { w.expectSilent(false); w.ExpectMetric(`controlplane_clusters{state="silent"} == 0`) },
 	})
-	w.expectAlerts(fault{
-		name:   "the certificate of the agent ends",
-		alerts: []string{"ThreeportAgentCertificateExpires", "ThreeportAgentCertificateExpiresNow", "ThreeportAgentNotDelivering"},
-		inject: func() { w.issue("tls", time.Now().Add(10*time.Second)) },
-		visible: func() {
-			w.expectMetric("threeport_agent_client_certificate_expiration_timestamp_seconds < time()")
+	w.expectAlerts(monitoring.Fault{
+		Name:   "the certificate of the agent ends",
+		Alerts: []string{"ThreeportAgentCertificateExpires", "ThreeportAgentCertificateExpiresNow", "ThreeportAgentNotDelivering"},
+		Inject: func() { w.issue("tls", time.Now().Add(10*time.Second)) },
+		Visible: func() {
+			w.ExpectMetric("threeport_agent_client_certificate_expiration_timestamp_seconds < time()")
 			w.Patch(w.object, `{"data": {"key": "changed again"}}`)
 			w.ExpectCondition(w.deployed, v1alpha1.ConditionDelivered, metav1.ConditionFalse, "certificate")
-			w.expectMetric("threeport_agent_delivery_suspended == 1")
+			w.ExpectMetric("threeport_agent_delivery_suspended == 1")
 		},
-		mend: func() { w.issue("tls", time.Time{}) },
-		healed: func() {
-			w.expectMetric("threeport_agent_client_certificate_expiration_timestamp_seconds - time() > 7 * 86400")
+		Mend: func() { w.issue("tls", time.Time{}) },
+		Healed: func() {
+			w.ExpectMetric("threeport_agent_client_certificate_expiration_timestamp_seconds - time() > 7 * 86400")
 			w.ExpectCondition(w.deployed, v1alpha1.ConditionDelivered, metav1.ConditionTrue, "")
 		},
 	})
@@ -88,56 +89,56 @@ func TestAlerts_Contents(t *testing.T) {
 	w.ExpectStatus(other, "Healthy")
 	var stopDeletions func()
 	w.expectAlerts(
-		fault{
-			name:    "the certificate of the API ends within an hour",
-			alerts:  []string{"ThreeportAPICertificateExpires", "ThreeportAPICertificateExpiresNow"},
-			inject:  func() { w.issue("api", time.Now().Add(time.Hour)) },
-			visible: func() { w.expectMetric("controlplane_certificate_expiration_timestamp_seconds - time() < 3600") },
-			mend:    func() { w.issue("api", time.Time{}) },
-			healed:  func() { w.expectMetric("controlplane_certificate_expiration_timestamp_seconds - time() > 7 * 86400") },
+		monitoring.Fault{
+			Name:    "the certificate of the API ends within an hour",
+			Alerts:  []string{"ThreeportAPICertificateExpires", "ThreeportAPICertificateExpiresNow"},
+			Inject:  func() { w.issue("api", time.Now().Add(time.Hour)) },
+			Visible: func() { w.ExpectMetric("controlplane_certificate_expiration_timestamp_seconds - time() < 3600") },
+			Mend:    func() { w.issue("api", time.Time{}) },
+			Healed:  func() { w.ExpectMetric("controlplane_certificate_expiration_timestamp_seconds - time() > 7 * 86400") },
 		},
-		fault{
-			name:   "files are invalid",
-			alerts: []string{"ThreeportAgentRulesRejected", "ThreeportAPIRulesRejected"},
-			inject: func() { w.configure(config, invalid); w.write(redaction, "rules: invalid\n") },
-			visible: func() {
+		monitoring.Fault{
+			Name:   "files are invalid",
+			Alerts: []string{"ThreeportAgentRulesRejected", "ThreeportAPIRulesRejected"},
+			Inject: func() { w.configure(config, invalid); w.write(redaction, "rules: invalid\n") },
+			Visible: func() {
 				w.expectProbe("an invalid configuration", func(page string) bool { return strings.Contains(page, "[!]config") })
-				w.expectMetric("threeport_agent_config_failing == 1")
-				w.expectMetric("controlplane_redaction_rules_failing == 1")
+				w.ExpectMetric("threeport_agent_config_failing == 1")
+				w.ExpectMetric("controlplane_redaction_rules_failing == 1")
 			},
-			mend: func() { w.configure(config, valid); w.write(redaction, "rules: []\n") },
-			healed: func() {
+			Mend: func() { w.configure(config, valid); w.write(redaction, "rules: []\n") },
+			Healed: func() {
 				w.expectProbe("a valid configuration", func(page string) bool { return !strings.Contains(page, "[!]config") })
-				w.expectMetric("threeport_agent_config_failing == 0")
+				w.ExpectMetric("threeport_agent_config_failing == 0")
 			},
 		},
-		fault{
-			name:   "the API rejects reports",
-			alerts: []string{"ThreeportAgentReportsRejected", "ThreeportFleetReportsRejected"},
+		monitoring.Fault{
+			Name:   "the API rejects reports",
+			Alerts: []string{"ThreeportAgentReportsRejected", "ThreeportFleetReportsRejected"},
 			// The workload lists the row of another one.
-			inject: func() { w.list(other, w.deployed.Resources[0].ThreeportID) },
-			visible: func() {
+			Inject: func() { w.list(other, w.deployed.Resources[0].ThreeportID) },
+			Visible: func() {
 				w.ExpectCondition(other, v1alpha1.ConditionDelivered, metav1.ConditionFalse, "belongs to another workload")
-				w.expectMetric("threeport_agent_dead_letters > 0")
-				w.expectMetric("controlplane_agent_dead_letters > 0")
+				w.ExpectMetric("threeport_agent_dead_letters > 0")
+				w.ExpectMetric("controlplane_agent_dead_letters > 0")
 			},
-			mend: func() { w.list(other, other.Resources[0].ThreeportID) },
-			healed: func() {
+			Mend: func() { w.list(other, other.Resources[0].ThreeportID) },
+			Healed: func() {
 				w.ExpectCondition(other, v1alpha1.ConditionDelivered, metav1.ConditionTrue, "")
-				w.expectMetric("threeport_agent_dead_letters == 0")
+				w.ExpectMetric("threeport_agent_dead_letters == 0")
 			},
 		},
-		fault{
-			name:   "somebody deletes rows again and again",
-			alerts: []string{"ThreeportAgentRepairs"},
-			inject: func() {
+		monitoring.Fault{
+			Name:   "somebody deletes rows again and again",
+			Alerts: []string{"ThreeportAgentRepairs"},
+			Inject: func() {
 				w.createEvents(1)
 				w.expectEvent("Reason0")
-				stopDeletions = w.repeat(3*time.Second, func(ctx context.Context) error { return w.exec(ctx, "DELETE FROM workload_events") })
+				stopDeletions = w.Repeat(3*time.Second, func(ctx context.Context) error { return w.exec(ctx, "DELETE FROM workload_events") })
 			},
-			visible: func() { w.expectMetric("threeport_agent_audit_repairs_total > 0") },
-			mend:    func() { stopDeletions() },
-			healed:  func() { w.expectEvent("Reason0") },
+			Visible: func() { w.ExpectMetric("threeport_agent_audit_repairs_total > 0") },
+			Mend:    func() { stopDeletions() },
+			Healed:  func() { w.expectEvent("Reason0") },
 		},
 	)
 }

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/threeport/threeport-agent/internal/e2e/monitoring"
 	"github.com/threeport/threeport-agent/internal/e2e/upstream"
 )
 
@@ -41,7 +42,7 @@ func (w *monitoredWorld) documentedMetrics() map[string]documented {
 func (w *monitoredWorld) expectDocumented() {
 	w.Helper()
 	metrics := w.documentedMetrics()
-	metadata, err := call[map[string][]struct{ Type string }](w, "metadata", nil)
+	metadata, err := monitoring.Call[map[string][]struct{ Type string }](w.Monitoring, "metadata", nil)
 	w.Must(err)
 	scraped := 0
 	for name, m := range metadata {
@@ -56,7 +57,7 @@ func (w *monitoredWorld) expectDocumented() {
 	if scraped < 40 {
 		w.Errorf("Prometheus has %d metrics of the project, want at least 40", scraped)
 	}
-	series, err := call[[]map[string]string](w, "series", url.Values{"match[]": {`{__name__=~"(threeport_agent|controlplane)_.*"}`}})
+	series, err := monitoring.Call[[]map[string]string](w.Monitoring, "series", url.Values{"match[]": {`{__name__=~"(threeport_agent|controlplane)_.*"}`}})
 	w.Must(err)
 	for _, labels := range series {
 		name := regexp.MustCompile("_(bucket|sum|count)$").ReplaceAllString(labels["__name__"], "")
@@ -125,7 +126,7 @@ func (w *monitoredWorld) expectSeries(subject, expr string) {
 	w.Helper()
 	w.Eventually("series of "+subject, func() error {
 		_, err := w.Upstream.API.Count(w.Ctx, upstream.WorkloadEvents)
-		found, queryErr := w.query(expr)
+		found, queryErr := w.Query(expr)
 		if err = errors.Join(err, queryErr); err == nil && len(found) == 0 {
 			err = fmt.Errorf("%s has no series", expr)
 		}

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/threeport/threeport-agent/api/v1alpha1"
+	"github.com/threeport/threeport-agent/internal/e2e/monitoring"
 	"github.com/threeport/threeport-agent/internal/testing/postgres"
 )
 
@@ -30,24 +31,24 @@ func TestAlerts_DatabaseAway(t *testing.T) {
 		w.Must(err)
 		w.agentFlags = []string{"--state-max-bytes=1Mi"}
 	})
-	w.expectAlerts(fault{
-		name:   "the database is away",
-		alerts: []string{"ThreeportAPIDatabaseAway", "ThreeportAPIErrors", "ThreeportAgentNotDelivering", "ThreeportAgentEventsDropped"},
-		inject: func() {
+	w.expectAlerts(monitoring.Fault{
+		Name:   "the database is away",
+		Alerts: []string{"ThreeportAPIDatabaseAway", "ThreeportAPIErrors", "ThreeportAgentNotDelivering", "ThreeportAgentEventsDropped"},
+		Inject: func() {
 			server.Kill()
 			w.createEvents(300)
 		},
-		visible: func() {
+		Visible: func() {
 			w.expectReadiness(http.StatusServiceUnavailable)
 			w.ExpectCondition(w.deployed, v1alpha1.ConditionDelivered, metav1.ConditionFalse, "503")
 			w.ExpectCondition(w.deployed, v1alpha1.ConditionDelivered, metav1.ConditionFalse, "were dropped")
-			w.expectMetric("threeport_agent_delivery_suspended == 1 and on () threeport_agent_events_dropped_total > 0")
+			w.ExpectMetric("threeport_agent_delivery_suspended == 1 and on () threeport_agent_events_dropped_total > 0")
 		},
-		mend: func() { w.Must(server.Restart(w.Ctx)) },
-		healed: func() {
+		Mend: func() { w.Must(server.Restart(w.Ctx)) },
+		Healed: func() {
 			w.expectReadiness(http.StatusOK)
 			w.ExpectCondition(w.deployed, v1alpha1.ConditionDelivered, metav1.ConditionTrue, "")
-			w.expectMetric("threeport_agent_delivery_suspended == 0 and on () threeport_agent_reports_pending == 0")
+			w.ExpectMetric("threeport_agent_delivery_suspended == 0 and on () threeport_agent_reports_pending == 0")
 			w.expectEvent("EventsDropped")
 		},
 	})

@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"syscall"
 	"testing"
 	"time"
 
@@ -14,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/threeport/threeport-agent/api/v1alpha1"
+	"github.com/threeport/threeport-agent/internal/e2e/monitoring"
 	"github.com/threeport/threeport-agent/internal/e2e/upstream"
 )
 
@@ -32,13 +32,13 @@ func TestAlerts_DatabaseFull(t *testing.T) {
 	w := newWorld(t, func(w *monitoredWorld) { w.database = "sqlite:" + filepath.Join(disk, "controlplane.db") })
 	filler := filepath.Join(disk, "filler")
 	var stopWrites func()
-	w.expectAlerts(fault{
-		name:   "the database is full",
-		alerts: []string{"ThreeportAPIDatabaseFull", "ThreeportAPIErrors", "ThreeportAgentNotDelivering"},
-		inject: func() {
-			w.fill(filler)
+	w.expectAlerts(monitoring.Fault{
+		Name:   "the database is full",
+		Alerts: []string{"ThreeportAPIDatabaseFull", "ThreeportAPIErrors", "ThreeportAgentNotDelivering"},
+		Inject: func() {
+			w.Fill(filler)
 			// The agent soon tries once a minute, which is rare in the test's minutes. Other clients write too.
-			stopWrites = w.repeat(time.Second, func(ctx context.Context) error {
+			stopWrites = w.Repeat(time.Second, func(ctx context.Context) error {
 				_, err := w.Upstream.API.Create(ctx, upstream.WorkloadInstances, map[string]any{"Name": "other-" + time.Now().Format(time.RFC3339Nano)})
 				if err == nil {
 					return errors.New("a full database accepts a row")
@@ -47,35 +47,19 @@ func TestAlerts_DatabaseFull(t *testing.T) {
 			})
 			w.Patch(w.object, `{"data": {"key": "changed"}}`)
 		},
-		visible: func() {
+		Visible: func() {
 			w.expectReadiness(http.StatusOK)
 			w.ExpectCondition(w.deployed, v1alpha1.ConditionDelivered, metav1.ConditionFalse, "503")
-			w.expectMetric("threeport_agent_delivery_suspended == 1")
-			w.expectMetric(`controlplane_request_duration_seconds_count{method="POST",code="503"} > 0`)
+			w.ExpectMetric("threeport_agent_delivery_suspended == 1")
+			w.ExpectMetric(`controlplane_request_duration_seconds_count{method="POST",code="503"} > 0`)
 		},
-		mend: func() {
+		Mend: func() {
 			stopWrites()
 			w.Must(os.Remove(filler))
 		},
-		healed: func() {
+		Healed: func() {
 			w.ExpectCondition(w.deployed, v1alpha1.ConditionDelivered, metav1.ConditionTrue, "")
-			w.expectMetric("threeport_agent_delivery_suspended == 0")
+			w.ExpectMetric("threeport_agent_delivery_suspended == 0")
 		},
 	})
-}
-
-// fill writes a file until the disk is full.
-func (w *monitoredWorld) fill(path string) {
-	w.Helper()
-	file, err := os.Create(path)
-	w.Must(err)
-	defer file.Close() //nolint:errcheck // the file only occupies space
-	for n := 4096; n > 0; {
-		switch _, err := file.Write(make([]byte, n)); {
-		case errors.Is(err, syscall.ENOSPC):
-			n /= 2
-		default:
-			w.Must(err)
-		}
-	}
 }

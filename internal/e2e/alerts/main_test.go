@@ -1,13 +1,13 @@
 package alerts
 
 import (
-	"os"
 	"path/filepath"
 	"testing"
 
 	"golang.org/x/sync/errgroup"
 
 	"github.com/threeport/threeport-agent/internal/e2e/cluster"
+	"github.com/threeport/threeport-agent/internal/e2e/monitoring"
 	"github.com/threeport/threeport-agent/internal/e2e/process"
 	"github.com/threeport/threeport-agent/internal/e2e/world"
 )
@@ -17,8 +17,9 @@ var root = filepath.Join("..", "..", "..")
 
 // shared has the binaries and the clusters of all tests.
 var shared struct {
-	clusters                                              world.Pool
-	agent, controlAPI, prometheus, promtool, alertmanager string
+	clusters          world.Pool
+	agent, controlAPI string
+	monitoring        monitoring.Programs
 }
 
 func TestMain(m *testing.M) { world.Main(m, setUp) }
@@ -36,25 +37,9 @@ func setUp(s *world.Suite) error {
 		shared.controlAPI, err = process.Build(s.Ctx, root, "./cmd/controlplane", filepath.Join(s.Dir, "api"))
 		return err
 	})
-	for _, program := range []struct {
-		pin, name, module, tags string
-		path                    *string
-	}{
-		// The tag is that of PROMTOOL in the Makefile.
-		{"prometheus", "promtool", "github.com/prometheus/prometheus", "remove_all_sd", &shared.promtool},
-		{"prometheus", "prometheus", "github.com/prometheus/prometheus", "remove_all_sd", &shared.prometheus},
-		{"alertmanager", "alertmanager", "github.com/prometheus/alertmanager", "", &shared.alertmanager},
-	} {
-		source, err := filepath.Abs(filepath.Join(root, "hack", program.pin))
-		if err != nil {
-			return err
-		}
-		builds.Go(func() (err error) {
-			*program.path, err = cluster.Program{
-				Source: source, Name: program.name, Module: program.module, Package: program.module + "/cmd/" + program.name, Tags: program.tags,
-			}.Build(s.Ctx, os.Stderr)
-			return err
-		})
-	}
+	builds.Go(func() (err error) {
+		shared.monitoring, err = monitoring.Build(s.Ctx, root)
+		return err
+	})
 	return builds.Wait()
 }

@@ -59,7 +59,7 @@ func TestRules_TestsCanFail(t *testing.T) {
 							t.Fatal(err)
 						}
 					}
-					cmd := exec.CommandContext(t.Context(), shared.promtool, "test", "rules", "--run=^"+regexp.QuoteMeta(alert)+"(/|$)", name+".test.yaml")
+					cmd := exec.CommandContext(t.Context(), shared.monitoring.Promtool, "test", "rules", "--run=^"+regexp.QuoteMeta(alert)+"(/|$)", name+".test.yaml")
 					cmd.Dir = dir
 					out, err := cmd.CombinedOutput()
 					if err != nil && !strings.Contains(string(out), `alertname=\"`+alert) && !strings.Contains(string(out), "alertname: "+alert) {

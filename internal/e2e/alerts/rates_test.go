@@ -6,6 +6,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/threeport/threeport-agent/api/v1alpha1"
+	"github.com/threeport/threeport-agent/internal/e2e/monitoring"
 )
 
 // The API accepts fewer requests than the agent has reports, until an administrator raises the limit.
@@ -18,23 +19,23 @@ func TestAlerts_RateLimit(t *testing.T) {
 		w.agentFlags = []string{"--report-sets=false"} // a set has hundreds of reports in one request
 		w.apiFlags = []string{"--require-assignment=false", "--rate-limit=2"}
 	})
-	w.expectAlerts(fault{
-		name:   "the rate limit is too low",
-		alerts: []string{"ThreeportAPIThrottles", "ThreeportAgentDeliveryDelayed"},
-		inject: func() { w.createEvents(600) },
-		visible: func() {
+	w.expectAlerts(monitoring.Fault{
+		Name:   "the rate limit is too low",
+		Alerts: []string{"ThreeportAPIThrottles", "ThreeportAgentDeliveryDelayed"},
+		Inject: func() { w.createEvents(600) },
+		Visible: func() {
 			w.ExpectCondition(w.deployed, v1alpha1.ConditionDelivered, metav1.ConditionFalse, "429")
-			w.expectMetric(`controlplane_request_duration_seconds_count{code="429"} > 0`)
-			w.expectMetric("instance:threeport_agent_report_delay_seconds:p99_5m > 60")
+			w.ExpectMetric(`controlplane_request_duration_seconds_count{code="429"} > 0`)
+			w.ExpectMetric("instance:threeport_agent_report_delay_seconds:p99_5m > 60")
 		},
-		mend: func() {
+		Mend: func() {
 			w.apiFlags = []string{"--require-assignment=false"}
 			w.api.Kill()
 			w.startAPI()
 		},
-		healed: func() {
+		Healed: func() {
 			w.ExpectCondition(w.deployed, v1alpha1.ConditionDelivered, metav1.ConditionTrue, "")
-			w.expectMetric("threeport_agent_reports_pending == 0")
+			w.ExpectMetric("threeport_agent_reports_pending == 0")
 		},
 	})
 }

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/threeport/threeport-agent/api/v1alpha1"
+	"github.com/threeport/threeport-agent/internal/e2e/monitoring"
 )
 
 // The token of the agent ends soon, and the agent may not write the renewed one to its Secret. A person replaces the token.
@@ -33,23 +34,23 @@ func TestAlerts_Token(t *testing.T) {
 		}
 		w.apiFlags = []string{"--require-assignment=false"}
 	})
-	w.expectAlerts(fault{
-		name:   "the token is not renewed",
-		alerts: []string{"ThreeportAgentTokenNotRenewed"},
-		inject: func() {},
-		visible: func() {
-			w.expectMetric("threeport_agent_token_renewal_failures_total > 0")
-			w.expectMetric("threeport_agent_token_expiration_timestamp_seconds - time() < 60")
+	w.expectAlerts(monitoring.Fault{
+		Name:   "the token is not renewed",
+		Alerts: []string{"ThreeportAgentTokenNotRenewed"},
+		Inject: func() {},
+		Visible: func() {
+			w.ExpectMetric("threeport_agent_token_renewal_failures_total > 0")
+			w.ExpectMetric("threeport_agent_token_expiration_timestamp_seconds - time() < 60")
 			w.ExpectCondition(w.deployed, v1alpha1.ConditionDelivered, metav1.ConditionTrue, "")
 		},
-		mend: func() {
+		Mend: func() {
 			token := w.createToken(system, 90*24*time.Hour)
 			w.write(file, token)
 			secret := w.Object("{apiVersion: v1, kind: Secret, metadata: {name: threeport-agent-cert}}")
 			w.Patch(secret, `{"stringData": {"token": "`+token+`"}}`)
 		},
-		healed: func() {
-			w.expectMetric("threeport_agent_token_expiration_timestamp_seconds - time() > 7 * 86400")
+		Healed: func() {
+			w.ExpectMetric("threeport_agent_token_expiration_timestamp_seconds - time() > 7 * 86400")
 			w.Patch(w.object, `{"data": {"key": "changed"}}`)
 			w.ExpectCondition(w.deployed, v1alpha1.ConditionDelivered, metav1.ConditionTrue, "")
 		},

@@ -2,7 +2,6 @@ package alerts
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
@@ -15,7 +14,6 @@ import (
 	"testing"
 	"time"
 
-	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
@@ -23,6 +21,7 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"github.com/threeport/threeport-agent/api/v1alpha1"
+	"github.com/threeport/threeport-agent/internal/e2e/monitoring"
 )
 
 // Watches of three kinds fail in different ways at the same time.
@@ -49,84 +48,53 @@ func TestAlerts_Watches(t *testing.T) {
 	w.ExpectState(quota, 0, v1alpha1.ResourcePresent, "")
 	var stopChanges func()
 	w.expectAlerts(
-		fault{
-			name:   "watches deliver nothing",
-			alerts: []string{"ThreeportAgentWatchStalled"},
-			inject: func() {
+		monitoring.Fault{
+			Name:   "watches deliver nothing",
+			Alerts: []string{"ThreeportAgentWatchStalled"},
+			Inject: func() {
 				link.set(&link.stalled, "/configmaps")
-				stopChanges = w.repeat(100*time.Millisecond, func(ctx context.Context) error {
+				stopChanges = w.Repeat(100*time.Millisecond, func(ctx context.Context) error {
 					patch := fmt.Appendf(nil, `{"data":{"key":%q}}`, time.Now())
 					_, err := w.Client.CoreV1().ConfigMaps(w.Namespace).Patch(ctx, w.object.GetName(), types.MergePatchType, patch, metav1.PatchOptions{})
 					return err
 				})
 			},
-			visible: func() { w.expectMetric(`threeport_agent_watch_stalls_total{resource="configmaps"} > 0`) },
-			mend:    func() { link.set(&link.stalled, "") },
-			healed:  func() { stopChanges(); w.ExpectState(w.deployed, 0, v1alpha1.ResourcePresent, "") },
+			Visible: func() { w.ExpectMetric(`threeport_agent_watch_stalls_total{resource="configmaps"} > 0`) },
+			Mend:    func() { link.set(&link.stalled, "") },
+			Healed:  func() { stopChanges(); w.ExpectState(w.deployed, 0, v1alpha1.ResourcePresent, "") },
 		},
-		fault{
-			name:   "the API server fails requests for a kind",
-			alerts: []string{"ThreeportAgentWatchErrors"},
-			inject: func() { link.set(&link.failing, "/resourcequotas"); link.cut() },
-			visible: func() {
+		monitoring.Fault{
+			Name:   "the API server fails requests for a kind",
+			Alerts: []string{"ThreeportAgentWatchErrors"},
+			Inject: func() { link.set(&link.failing, "/resourcequotas"); link.cut() },
+			Visible: func() {
 				w.ExpectState(quota, 0, v1alpha1.ResourceUnavailable, "")
 				w.ExpectCondition(quota, v1alpha1.ConditionWatching, metav1.ConditionFalse, "is Unavailable")
-				w.expectMetric(`threeport_agent_watch_errors_total{resource="resourcequotas"} > 0`)
+				w.ExpectMetric(`threeport_agent_watch_errors_total{resource="resourcequotas"} > 0`)
 			},
-			mend:   func() { link.set(&link.failing, "") },
-			healed: func() { w.ExpectState(quota, 0, v1alpha1.ResourcePresent, "") },
+			Mend:   func() { link.set(&link.failing, "") },
+			Healed: func() { w.ExpectState(quota, 0, v1alpha1.ResourcePresent, "") },
 		},
-		fault{
-			name:   "the permission for a kind is missing",
-			alerts: []string{"ThreeportAgentKindNotWatched"},
+		monitoring.Fault{
+			Name:   "the permission for a kind is missing",
+			Alerts: []string{"ThreeportAgentKindNotWatched"},
 			// An open watch continues: the API server checks permissions at its start only.
-			inject: func() { w.permit("serviceaccounts", false); link.cut() },
-			visible: func() {
+			Inject: func() { w.Permit("serviceaccounts", false); link.cut() },
+			Visible: func() {
 				w.ExpectState(account, 0, v1alpha1.ResourceForbidden, "")
 				w.ExpectCondition(account, v1alpha1.ConditionWatching, metav1.ConditionFalse, "is Forbidden")
 				w.ExpectStatus(account, "Unknown")
-				w.expectMetric(`threeport_agent_unwatched_kinds{state="Forbidden"} == 1`)
+				w.ExpectMetric(`threeport_agent_unwatched_kinds{state="Forbidden"} == 1`)
 			},
-			mend: func() { w.permit("serviceaccounts", true) },
-			healed: func() {
+			Mend: func() { w.Permit("serviceaccounts", true) },
+			Healed: func() {
 				w.ExpectState(account, 0, v1alpha1.ResourcePresent, "")
 				w.ExpectCondition(account, v1alpha1.ConditionWatching, metav1.ConditionTrue, "")
 				w.ExpectStatus(account, "Healthy")
-				w.expectMetric(`threeport_agent_unwatched_kinds{state="Forbidden"} == 0`)
+				w.ExpectMetric(`threeport_agent_unwatched_kinds{state="Forbidden"} == 0`)
 			},
 		},
 	)
-}
-
-// permit sets whether the agent may list and watch a resource of the core group.
-func (w *monitoredWorld) permit(resource string, permitted bool) {
-	w.Helper()
-	const name = "threeport-agent-built-in-kinds"
-	roles := w.Client.RbacV1().ClusterRoles()
-	role, err := roles.Get(w.Ctx, name, metav1.GetOptions{})
-	w.Must(err)
-	var kept []string
-	for _, other := range role.Rules[0].Resources {
-		if other != resource {
-			kept = append(kept, other)
-		}
-	}
-	if permitted {
-		kept = append(kept, resource)
-	} else {
-		rules := role.DeepCopy().Rules
-		w.Cleanup(func() { w.setRules(name, rules) })
-	}
-	role.Rules[0].Resources = kept
-	w.setRules(name, role.Rules)
-}
-
-func (w *monitoredWorld) setRules(role string, rules []rbacv1.PolicyRule) {
-	w.Helper()
-	patch, err := json.Marshal([]map[string]any{{"op": "replace", "path": "/rules", "value": rules}})
-	w.Must(err)
-	_, err = w.Client.RbacV1().ClusterRoles().Patch(context.WithoutCancel(w.Ctx), role, types.JSONPatchType, patch, metav1.PatchOptions{})
-	w.Must(err)
 }
 
 // clusterLink forwards the requests of the agent to the API server of the cluster, and injects faults into their answers.

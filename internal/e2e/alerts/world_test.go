@@ -1,7 +1,6 @@
 package alerts
 
 import (
-	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"fmt"
@@ -11,12 +10,13 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"sync"
+	"strings"
 	"testing"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/threeport/threeport-agent/internal/e2e/monitoring"
 	"github.com/threeport/threeport-agent/internal/e2e/process"
 	"github.com/threeport/threeport-agent/internal/e2e/upstream"
 	"github.com/threeport/threeport-agent/internal/e2e/world"
@@ -26,9 +26,10 @@ import (
 // monitoredWorld is a world with a control-plane API and an agent that use mutual TLS, and with a Prometheus and an Alertmanager.
 type monitoredWorld struct {
 	*world.World
-	authority   *certs.TestAuthority
-	credentials string // a folder with ca.crt and the certificates; see issue
-	state       string // a folder
+	*monitoring.Monitoring // nil until all programs run
+	authority              *certs.TestAuthority
+	credentials            string // a folder with ca.crt and the certificates; see issue
+	state                  string // a folder
 
 	// The settings of a test.
 
@@ -48,8 +49,6 @@ type monitoredWorld struct {
 	scraped    []string     // the addresses of the metrics of agents
 	deployed   upstream.Deployed
 	object     *unstructured.Unstructured // the listed object
-	prometheus string                     // URL
-	received   *notifications
 }
 
 // newWorld starts everything, with a workload whose first reports are delivered. The functions change the settings before that.
@@ -57,7 +56,7 @@ func newWorld(t *testing.T, configure ...func(*monitoredWorld)) *monitoredWorld 
 	t.Helper()
 	w := &monitoredWorld{
 		World: world.New(t, shared.clusters.Take(t)), authority: certs.ForTest(t), credentials: t.TempDir(), state: t.TempDir(),
-		minute: minute, replicas: 1, prepare: func() {},
+		minute: monitoring.Minute, replicas: 1, prepare: func() {},
 	}
 	w.apiAddress = w.FreeAddress()
 	w.database = "sqlite:" + filepath.Join(w.state, "controlplane.db")
@@ -140,31 +139,29 @@ func (w *monitoredWorld) startReplica(n int) *world.Agent {
 	return replica
 }
 
-// repeat calls a function at an interval until stop is called, or the test ends. An error fails the test.
-func (w *monitoredWorld) repeat(interval time.Duration, call func(context.Context) error) (stop func()) {
-	ctx, cancel := context.WithCancel(w.Ctx)
-	var calls sync.WaitGroup
-	calls.Go(func() {
-		ticker := time.NewTicker(interval)
-		defer ticker.Stop()
-		for {
-			if err := call(ctx); err != nil && ctx.Err() == nil {
-				w.Error(err)
-				return
-			}
-			select {
-			case <-ticker.C:
-			case <-ctx.Done():
-				return
-			}
-		}
+const scrapes = `
+- job_name: threeport-agent
+  static_configs: [{targets: [%[1]s]}]
+- job_name: threeport-controlplane
+  scheme: https
+  tls_config: {ca_file: %[3]s/ca.crt, cert_file: %[3]s/client.crt, key_file: %[3]s/client.key}
+  static_configs: [{targets: [%[2]q]}]
+`
+
+// startMonitoring starts Alertmanager and Prometheus, with the rules of config/monitoring.
+func (w *monitoredWorld) startMonitoring() {
+	w.Helper()
+	rules, err := monitoring.Rules(root)
+	w.Must(err)
+	w.Monitoring = monitoring.Start(w.World, monitoring.Options{
+		Programs: shared.monitoring, Root: root, Minute: w.minute, Rules: rules,
+		Scrapes: fmt.Sprintf(scrapes, strings.Join(w.scraped, ", "), w.apiAddress, w.credentials), Targets: len(w.scraped) + 1,
 	})
-	stop = func() {
-		cancel()
-		calls.Wait()
-	}
-	w.Cleanup(stop)
-	return stop
+}
+
+func (w *monitoredWorld) write(path, text string) {
+	w.Helper()
+	w.Must(os.WriteFile(path, []byte(text), 0o600))
 }
 
 // get gets a path of the API.

@@ -7,10 +7,12 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/threeport/threeport-agent/internal/e2e/image"
 	"github.com/threeport/threeport-agent/internal/testing/certs"
@@ -112,6 +114,32 @@ func (c *Cluster) NodeFile(path string) (string, error) {
 		return "", err
 	}
 	return filepath.Join("/proc", fmt.Sprint(pid), "root", path), nil
+}
+
+// MountDisk mounts an empty disk in memory on a folder of the real node, which it creates. The size is as for the option of tmpfs: 8m.
+func (c *Cluster) MountDisk(ctx context.Context, path, size string) error {
+	for _, command := range [][]string{{"mkdir", "-p", path}, {"mount", "-t", "tmpfs", "-o", "nosuid,nodev,size=" + size, "tmpfs", path}} {
+		if out, err := c.runInNode(ctx, nil, command[0], command[1:]...); err != nil {
+			return fmt.Errorf("mount a disk of %s on %s: %w\n%s", size, path, err, out)
+		}
+	}
+	return nil
+}
+
+// PodProcess returns the PID, on this machine, of a program that runs in a pod. It finds the process by its control group.
+func PodProcess(pod types.UID, program string) (pid int, err error) {
+	commands, err := filepath.Glob("/proc/[0-9]*/cmdline")
+	if err != nil {
+		return 0, fmt.Errorf("list processes: %w", err)
+	}
+	for _, path := range commands {
+		command, err := os.ReadFile(path) //nolint:gosec // a file of the kernel
+		groups, _ := os.ReadFile(filepath.Join(filepath.Dir(path), "cgroup"))
+		if err == nil && strings.HasPrefix(string(command), program+"\x00") && strings.Contains(string(groups), string(pod)) {
+			return strconv.Atoi(filepath.Base(filepath.Dir(path)))
+		}
+	}
+	return 0, fmt.Errorf("pod %s has no process %s", pod, program)
 }
 
 // nodeGroup is the control group that those of the node's pods are below.

@@ -21,13 +21,20 @@ const portalTimeout = 10 * time.Second
 // Publish makes target, a TCP address on this machine such as 127.0.0.1:1323, a service of the real node. Programs there
 // reach it at service, an IP address of the cluster's services (10.96.0.0/16) and a port. It ends with Stop.
 func (c *Cluster) Publish(ctx context.Context, service, target string) error {
+	return c.PublishDial(ctx, service, func(ctx context.Context) (net.Conn, error) {
+		return (&net.Dialer{Timeout: portalTimeout}).DialContext(ctx, "tcp", target)
+	})
+}
+
+// PublishDial is Publish with a function that connects to the target. With [Cluster.DialNode] that is a pod: no kube-proxy runs.
+func (c *Cluster) PublishDial(ctx context.Context, service string, dial func(context.Context) (net.Conn, error)) error {
 	var listener net.Listener
 	err := c.inNodeNetwork(func() (err error) {
 		listener, err = new(net.ListenConfig).Listen(ctx, "tcp", service)
 		return err
 	})
 	if err != nil {
-		return fmt.Errorf("publish %s as %s: %w", target, service, err)
+		return fmt.Errorf("publish %s: %w", service, err)
 	}
 	c.portals.add(listener)
 	c.watchers.Go(func() {
@@ -37,7 +44,7 @@ func (c *Cluster) Publish(ctx context.Context, service, target string) error {
 				return // closed by Stop
 			}
 			c.watchers.Go(func() {
-				outside, err := (&net.Dialer{Timeout: portalTimeout}).DialContext(context.WithoutCancel(ctx), "tcp", target)
+				outside, err := dial(context.WithoutCancel(ctx))
 				if err != nil {
 					_ = inside.Close() // as without a listener
 					return
@@ -48,6 +55,20 @@ func (c *Cluster) Publish(ctx context.Context, service, target string) error {
 	})
 	return nil
 }
+
+// Proxy starts an HTTP proxy on a loopback address of this machine, and returns the address. With the method CONNECT, programs of this
+// machine reach addresses in the node's network, such as those of pods. It ends with Stop.
+func (c *Cluster) Proxy(ctx context.Context) (address string, err error) {
+	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", fmt.Errorf("listen for connections to the node: %w", err)
+	}
+	c.serveConnect(listener)
+	return listener.Addr().String(), nil
+}
+
+// CutConnections closes the connections between the node and this machine, such as those of pods to the API server. New ones succeed.
+func (c *Cluster) CutConnections() { c.portals.cut() }
 
 // egressConfig makes the API server reach what is in the cluster, which is the kubelet, through serveEgress.
 func (c *Cluster) egressConfig() string {
@@ -70,6 +91,12 @@ func (c *Cluster) serveEgress(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("listen for the API server's connections to the node: %w", err)
 	}
+	c.serveConnect(listener)
+	return nil
+}
+
+// serveConnect serves HTTP CONNECT to the node's network.
+func (c *Cluster) serveConnect(listener net.Listener) {
 	server := &http.Server{Handler: http.HandlerFunc(c.connect), ReadHeaderTimeout: time.Minute}
 	// The server does not report the end of a hijacked connection: connect calls Done for it.
 	server.ConnState = func(_ net.Conn, state http.ConnState) {
@@ -83,7 +110,6 @@ func (c *Cluster) serveEgress(ctx context.Context) error {
 	}
 	c.portals.add(server)
 	c.watchers.Go(func() { _ = server.Serve(listener) }) // until Stop closes the server
-	return nil
 }
 
 func (c *Cluster) connect(w http.ResponseWriter, r *http.Request) {
@@ -91,7 +117,7 @@ func (c *Cluster) connect(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "only CONNECT is understood", http.StatusMethodNotAllowed)
 		return
 	}
-	inside, err := c.dialInNode(r.Context(), r.Host)
+	inside, err := c.DialNode(r.Context(), r.Host)
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusBadGateway)
 		return
@@ -114,8 +140,8 @@ func (c *Cluster) connect(w http.ResponseWriter, r *http.Request) {
 	c.portals.join(inside, outside)
 }
 
-// dialInNode connects to an address in the node's network.
-func (c *Cluster) dialInNode(ctx context.Context, address string) (conn net.Conn, err error) {
+// DialNode connects to a TCP address in the node's network, such as that of a pod.
+func (c *Cluster) DialNode(ctx context.Context, address string) (conn net.Conn, err error) {
 	err = c.inNodeNetwork(func() (err error) {
 		conn, err = (&net.Dialer{Timeout: portalTimeout}).DialContext(ctx, "tcp", address)
 		return err
@@ -199,6 +225,17 @@ func (p *portals) close() error {
 	}
 	p.open = nil
 	return errors.Join(errs...)
+}
+
+// cut closes the connections, and no listener.
+func (p *portals) cut() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for closer := range p.open {
+		if conn, ok := closer.(net.Conn); ok {
+			_ = conn.Close() // join removes it
+		}
+	}
 }
 
 // join copies both ways until both ends have nothing more to say.

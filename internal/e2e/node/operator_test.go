@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
-	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -15,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/threeport/threeport-agent/internal/e2e/cluster"
 	"github.com/threeport/threeport-agent/internal/e2e/operator"
 	"github.com/threeport/threeport-agent/internal/e2e/world"
 )
@@ -359,23 +359,12 @@ func (w *operatorWorld) churn() (stop func()) {
 	}
 }
 
-// agentPID returns the PID of a pod's agent, which it finds by its control group.
+// agentPID returns the PID of a pod's agent.
 func (w *operatorWorld) agentPID(pod corev1.Pod) int {
 	w.Helper()
-	commands, err := filepath.Glob("/proc/[0-9]*/cmdline")
+	pid, err := cluster.PodProcess(pod.UID, "/agent")
 	w.Must(err)
-	for _, path := range commands {
-		command, err := os.ReadFile(path)
-		groups, _ := os.ReadFile(filepath.Join(filepath.Dir(path), "cgroup"))
-		if err != nil || !strings.HasPrefix(string(command), "/agent\x00") || !strings.Contains(string(groups), string(pod.UID)) {
-			continue
-		}
-		pid, err := strconv.Atoi(filepath.Base(filepath.Dir(path)))
-		w.Must(err)
-		return pid
-	}
-	w.Fatalf("pod %s has no process /agent", pod.Name)
-	return 0
+	return pid
 }
 
 // procStatus returns the fields of /proc/PID/status.

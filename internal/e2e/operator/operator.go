@@ -28,14 +28,15 @@ import (
 const (
 	Namespace = "threeport-agent-system"
 	Name      = "threeport-agent" // of the Deployment, and value of the label app.kubernetes.io/name
-	apiHost   = "threeport-api-server.threeport-control-plane.svc"
+	APIHost   = "threeport-api-server.threeport-control-plane.svc"
 )
 
 // Names in overlay/kustomization.yaml.
 const (
 	imageName  = "localhost/threeport-agent"
 	imageTag   = "local"
-	apiAddress = "10.96.0.20"
+	Image      = imageName + ":" + imageTag
+	APIAddress = "10.96.0.20" // the IP address of the control-plane API for pods
 )
 
 // rolloutTimeout is long enough for every rollout that does not hang.
@@ -53,7 +54,7 @@ func NewCredentials(dir string) (*Credentials, error) {
 	if err != nil {
 		return nil, err
 	}
-	serving, err := authority.Serving("threeport-api-server", apiHost, apiAddress)
+	serving, err := authority.Serving("threeport-api-server", APIHost, APIAddress)
 	if err != nil {
 		return nil, err
 	}
@@ -117,13 +118,13 @@ func Install(ctx context.Context, c *cluster.Cluster, root string, credentials *
 		cluster: c, client: client, kubectl: binaries[cluster.Kubectl], overlay: filepath.Join(root, "internal", "e2e", "operator", "overlay"),
 	}
 	archive := filepath.Join(c.Dir(), "agent-image.tar")
-	if err := image.Target(ctx, root, "agent", runtime.GOARCH, archive, imageName+":"+imageTag); err != nil {
+	if err := image.Target(ctx, root, "agent", runtime.GOARCH, archive, Image); err != nil {
 		return nil, err
 	}
 	if err := c.LoadImage(ctx, archive); err != nil {
 		return nil, err
 	}
-	if err := c.Publish(ctx, apiAddress+":443", api); err != nil {
+	if err := c.Publish(ctx, APIAddress+":443", api); err != nil {
 		return nil, err
 	}
 	if err := o.createSecrets(ctx, credentials); err != nil {
@@ -145,7 +146,7 @@ func (o *Operator) Apply(ctx context.Context) error {
 func ChartValues() []string {
 	return []string{
 		"--set", "image.repository=" + imageName, "--set", "image.tag=" + imageTag, "--set", "image.pullPolicy=Never",
-		"--set", "threeportApiServer=" + apiAddress,
+		"--set", "threeportApiServer=" + APIAddress,
 	}
 }
 

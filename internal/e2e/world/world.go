@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -122,4 +123,31 @@ func (w *World) Pause(d time.Duration) {
 	case <-w.Ctx.Done():
 		w.Fatal(w.Ctx.Err())
 	}
+}
+
+// Repeat calls a function at an interval until stop is called, or the test ends. An error fails the test.
+func (w *World) Repeat(interval time.Duration, call func(context.Context) error) (stop func()) {
+	ctx, cancel := context.WithCancel(w.Ctx)
+	var calls sync.WaitGroup
+	calls.Go(func() {
+		ticker := time.NewTicker(interval)
+		defer ticker.Stop()
+		for {
+			if err := call(ctx); err != nil && ctx.Err() == nil {
+				w.Error(err)
+				return
+			}
+			select {
+			case <-ticker.C:
+			case <-ctx.Done():
+				return
+			}
+		}
+	})
+	stop = func() {
+		cancel()
+		calls.Wait()
+	}
+	w.Cleanup(stop)
+	return stop
 }

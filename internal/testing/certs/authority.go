@@ -24,6 +24,7 @@ const validity = 365 * 24 * time.Hour
 type Authority struct {
 	cert *x509.Certificate
 	key  *ecdsa.PrivateKey
+	end  time.Time // of issued certificates; zero for their usual validity
 }
 
 // KeyPair is a certificate and its private key in PEM.
@@ -62,6 +63,11 @@ func selfSigned(name string, key *ecdsa.PrivateKey) (*Authority, error) {
 	return &Authority{cert: cert, key: key}, nil
 }
 
+// Until returns the same authority, whose issued certificates end at a time; with the zero time, as usual.
+func (a *Authority) Until(end time.Time) *Authority {
+	return &Authority{cert: a.cert, key: a.key, end: end}
+}
+
 // CertPEM returns the authority's certificate in PEM.
 func (a *Authority) CertPEM() []byte { return certPEM(a.cert.Raw) }
 
@@ -93,21 +99,21 @@ func (a *Authority) Client(user string, groups ...string) (KeyPair, error) {
 	return a.issue(template)
 }
 
-// peer issues a certificate that is valid as client and as server at 127.0.0.1 until a time; with the zero time, as long as others.
-func (a *Authority) peer(name string, end time.Time) (KeyPair, error) {
+// peer issues a certificate that is valid as client and as server at 127.0.0.1.
+func (a *Authority) peer(name string) (KeyPair, error) {
 	template, err := leafTemplate(pkix.Name{CommonName: name}, x509.ExtKeyUsageClientAuth, x509.ExtKeyUsageServerAuth)
 	if err != nil {
 		return KeyPair{}, err
 	}
 	template.IPAddresses = []net.IP{net.IPv4(127, 0, 0, 1)}
-	if !end.IsZero() {
-		template.NotAfter = end
-	}
 	return a.issue(template)
 }
 
 func (a *Authority) issue(template *x509.Certificate) (KeyPair, error) {
 	name := template.Subject.CommonName
+	if !a.end.IsZero() {
+		template.NotAfter = a.end
+	}
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return KeyPair{}, fmt.Errorf("generate key of %q: %w", name, err)

@@ -52,7 +52,7 @@ func (a *TestAuthority) Issue(commonName string) (cert, key []byte) {
 // IssueUntil is Issue with the end of the certificate.
 func (a *TestAuthority) IssueUntil(commonName string, end time.Time) (cert, key []byte) {
 	a.tb.Helper()
-	pair, err := a.authority.peer(commonName, end)
+	pair, err := a.authority.Until(end).peer(commonName)
 	if err != nil {
 		a.tb.Fatal(err)
 	}
