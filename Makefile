@@ -26,7 +26,7 @@ ACTIONLINT     = $(GO) tool -modfile=$(CURDIR)/hack/actionlint/go.mod actionlint
 BENCHSTAT      = $(GO) tool -modfile=$(CURDIR)/hack/benchstat/go.mod benchstat
 HELM           = $(GO) tool -modfile=$(CURDIR)/hack/helm4/go.mod helm
 KUSTOMIZE      = $(GO) tool -modfile=$(CURDIR)/hack/kustomize/go.mod kustomize
-# Built as internal/e2e/alerts does it, so that both share the build cache. `go tool` knows no build tags.
+# Built as internal/e2e/monitoring does it, so that both share the build cache. `go tool` knows no build tags.
 PROMTOOL       = CGO_ENABLED=0 $(GO) run -modfile=$(CURDIR)/hack/prometheus/go.mod -buildvcs=false -tags=remove_all_sd github.com/prometheus/prometheus/cmd/promtool
 
 # Packages do not contain the folder of the checkout. A clean checkout in another folder uses the same build and lint caches.
@@ -264,8 +264,8 @@ test-alerts: ## Test the alerts and recording rules with promtool: 10 s; minutes
 	$(PROMTOOL) test rules config/monitoring/*.test.yaml
 
 .PHONY: test-monitoring
-test-monitoring: cluster-binaries ## Run Prometheus, Alertmanager and an OpenTelemetry Collector on the programs, during faults: 7 min; Linux, root, `make postgres-packages`
-	$(E2E_TEST) -timeout 60m -p 1 -parallel 8 ./alerts ./otlp
+test-monitoring: real-node ## Run Prometheus, Alertmanager and an OpenTelemetry Collector on the programs, during faults: 12 min; Linux, root, `make node-packages postgres-packages`
+	$(E2E_TEST) -timeout 60m -p 1 -parallel 8 ./alerts ./otlp ./installed
 
 .PHONY: test-attacks-short
 test-attacks-short: ## Run one attack of each kind on the API, those on its memory with SQLite: 2 min

@@ -22,6 +22,7 @@ import (
 
 	"github.com/threeport/threeport-agent/api/v1alpha1"
 	"github.com/threeport/threeport-agent/internal/e2e/monitoring"
+	"github.com/threeport/threeport-agent/internal/e2e/world"
 )
 
 // Watches of three kinds fail in different ways at the same time.
@@ -79,14 +80,14 @@ func TestAlerts_Watches(t *testing.T) {
 			Name:   "the permission for a kind is missing",
 			Alerts: []string{"ThreeportAgentKindNotWatched"},
 			// An open watch continues: the API server checks permissions at its start only.
-			Inject: func() { w.Permit("serviceaccounts", false); link.cut() },
+			Inject: func() { w.Permit(world.AgentUser, "serviceaccounts", false); link.cut() },
 			Visible: func() {
 				w.ExpectState(account, 0, v1alpha1.ResourceForbidden, "")
 				w.ExpectCondition(account, v1alpha1.ConditionWatching, metav1.ConditionFalse, "is Forbidden")
 				w.ExpectStatus(account, "Unknown")
 				w.ExpectMetric(`threeport_agent_unwatched_kinds{state="Forbidden"} == 1`)
 			},
-			Mend: func() { w.Permit("serviceaccounts", true) },
+			Mend: func() { w.Permit(world.AgentUser, "serviceaccounts", true) },
 			Healed: func() {
 				w.ExpectState(account, 0, v1alpha1.ResourcePresent, "")
 				w.ExpectCondition(account, v1alpha1.ConditionWatching, metav1.ConditionTrue, "")

@@ -150,8 +150,7 @@ func (i *installation) showPods() {
 		return
 	}
 	for _, namespace := range []string{apiNamespace, operator.Namespace} {
-		for _, command := range [][]string{{"get", "pods,events"}, {"logs", "-l", "app.kubernetes.io/part-of=threeport", "--tail=40", "--prefix"},
-			{"logs", "-l", "app.kubernetes.io/name in (threeport-agent, threeport-controlplane)", "--tail=40", "--prefix"}} {
+		for _, command := range [][]string{{"get", "pods,events"}, {"logs", "-l", "app.kubernetes.io/name", "--tail=40", "--prefix"}} {
 			cmd := exec.CommandContext(context.WithoutCancel(i.Ctx), shared.kubectl, append(command, "-n", namespace)...) //nolint:gosec // a pinned program
 			cmd.Env = append(os.Environ(), "KUBECONFIG="+i.cluster.Kubeconfig())
 			out, _ := cmd.CombinedOutput()

@@ -27,8 +27,14 @@ var installers = map[string]installer{
 
 func apiByKustomize(i *installation) {
 	i.Helper()
-	i.kubectl("apply", "--server-side", "-k", filepath.Join("overlay", "controlplane"))
+	i.apply("controlplane")
 	i.awaitRollout(apiNamespace, apiName)
+}
+
+// apply applies an overlay. The test has changed fields of earlier objects, and owns them.
+func (i *installation) apply(overlay string) {
+	i.Helper()
+	i.kubectl("apply", "--server-side", "--force-conflicts", "-k", filepath.Join("overlay", overlay))
 }
 
 func agentByKustomize(i *installation, token bool) {
@@ -37,7 +43,7 @@ func agentByKustomize(i *installation, token bool) {
 	if token {
 		overlay = "agent-token"
 	}
-	i.kubectl("apply", "--server-side", "-k", filepath.Join("overlay", overlay))
+	i.apply(overlay)
 	i.awaitRollout(operator.Namespace, operator.Name)
 }
 
@@ -62,12 +68,12 @@ func agentByChart(i *installation, token bool) {
 	i.upgrade(operator.Namespace, operator.Name, values...)
 }
 
-// upgrade installs or upgrades a release of a chart of the same name.
+// upgrade installs or upgrades a release of a chart of the same name. The test has changed fields of earlier objects, and owns them.
 func (i *installation) upgrade(namespace, name string, values ...string) {
 	i.Helper()
 	home := i.TempDir() // Helm neither reads nor writes the user's configuration.
 	i.run([]string{"HELM_CACHE_HOME=" + home, "HELM_CONFIG_HOME=" + home, "HELM_DATA_HOME=" + home}, shared.helm, append([]string{
-		"upgrade", "--install", name, filepath.Join(root, "config", "charts", name), "--namespace", namespace, "--kubeconfig", i.cluster.Kubeconfig(),
+		"upgrade", "--install", "--force-conflicts", name, filepath.Join(root, "config", "charts", name), "--namespace", namespace, "--kubeconfig", i.cluster.Kubeconfig(),
 	}, values...)...)
 	i.awaitRollout(namespace, name)
 }

@@ -15,18 +15,22 @@ import (
 	"github.com/threeport/threeport-agent/internal/e2e/world"
 )
 
-// Minute is how long a minute of the rules takes, unless a test sets another value. Scrapes and evaluations have the interval of a quarter
-// of it, as with 15 seconds in an installation.
+// Minute is how long a minute of the rules takes, unless a test sets another value. The interval of scrapes and evaluations is a quarter of
+// it, as with 15 seconds in an installation.
 const Minute = 4 * time.Second
 
 // Options describe a Prometheus and an Alertmanager.
 type Options struct {
 	Programs
-	Root    string            // the path of the module's root
-	Minute  time.Duration     // of the rules
-	Rules   map[string]string // the texts of the files of rules, by their names; with the durations of an installation
-	Scrapes string            // the list scrape_configs of Prometheus in YAML
-	Targets int               // of these
+	// Root is the path of the module's root.
+	Root string
+	// Minute is the duration of a minute of the rules.
+	Minute time.Duration
+	// Rules are the texts of the files of rules, by their names. They have the durations of an installation.
+	Rules map[string]string
+	// Scrapes is the list scrape_configs of Prometheus in YAML. It has a number of targets.
+	Scrapes string
+	Targets int
 }
 
 // Monitoring is a running Prometheus with an Alertmanager.

@@ -12,8 +12,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Permit sets whether the agent may list and watch a resource of the core group.
-func (w *World) Permit(resource string, permitted bool) {
+// Permit sets whether the agent may list and watch a resource of the core group, and waits until the API server decides accordingly. The
+// user is that of the agent.
+func (w *World) Permit(user, resource string, permitted bool) {
 	w.Helper()
 	const name = "threeport-agent-built-in-kinds"
 	roles := w.Client.RbacV1().ClusterRoles()
@@ -33,6 +34,7 @@ func (w *World) Permit(resource string, permitted bool) {
 	}
 	role.Rules[0].Resources = kept
 	w.setRules(name, role.Rules)
+	w.awaitMayWatch(user, "", resource, permitted)
 }
 
 func (w *World) setRules(role string, rules []rbacv1.PolicyRule) {

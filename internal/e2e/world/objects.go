@@ -105,15 +105,21 @@ func (w *World) InstallCRD(group, kind, plural string) *unstructured.Unstructure
 // AwaitAgentMayWatch waits until the API server permits the agent's user to list and watch a resource.
 func (w *World) AwaitAgentMayWatch(group, resource string) {
 	w.Helper()
+	w.awaitMayWatch(AgentUser, group, resource, true)
+}
+
+// awaitMayWatch waits until the API server permits a user to list and watch a resource, or forbids both.
+func (w *World) awaitMayWatch(user, group, resource string, want bool) {
+	w.Helper()
 	for _, verb := range []string{"list", "watch"} {
 		review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
-			User:               AgentUser,
+			User:               user,
 			ResourceAttributes: &authorizationv1.ResourceAttributes{Verb: verb, Group: group, Resource: resource},
 		}}
-		w.Eventually(fmt.Sprintf("the permission of the agent to %s %s.%s", verb, resource, group), func() error {
+		w.Eventually(fmt.Sprintf("the permission of %s to %s %s.%s to be %t", user, verb, resource, group, want), func() error {
 			got, err := w.Client.AuthorizationV1().SubjectAccessReviews().Create(w.Ctx, review, metav1.CreateOptions{})
-			if err == nil && !got.Status.Allowed {
-				err = fmt.Errorf("not allowed: %s", got.Status.Reason)
+			if err == nil && got.Status.Allowed != want {
+				err = fmt.Errorf("allowed is %t: %s", got.Status.Allowed, got.Status.Reason)
 			}
 			return err
 		})
