@@ -14,8 +14,10 @@ import (
 )
 
 const (
-	// checkInterval is how often the state of the token is read while no renewal is due. A person may replace the token.
+	// checkInterval is how often the state of the token is read while no renewal is due. A person may revoke the token.
 	checkInterval = time.Hour
+	// fileInterval is how often the agent checks whether a person has replaced the token. That sends no request.
+	fileInterval = time.Minute
 	// A failed attempt is repeated after firstRetry, and then after twice as long each time, up to maxRetry.
 	firstRetry = time.Second
 	maxRetry   = 5 * time.Minute
@@ -54,6 +56,8 @@ type Renewer struct {
 	state threeport.OwnToken
 	// unstored is the token that is in use and not in the storage, which has the token stored; empty if the storage has it.
 	unstored, stored string
+	// seen is the token of the last step.
+	seen string
 	// said is the last logged reason not to renew; empty if renewals work.
 	said string
 }
@@ -67,20 +71,33 @@ func New(api API, storage Storage, metrics *Metrics, log logr.Logger) *Renewer {
 
 // Run renews the token whenever that is due, until the context ends.
 func (r *Renewer) Run(ctx context.Context) {
-	timer := time.NewTimer(0)
+	timer, ticker := time.NewTimer(0), time.NewTicker(fileInterval)
 	defer timer.Stop()
+	defer ticker.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return
+		case <-ticker.C:
+			if r.replaced() {
+				r.resetRetry()
+				timer.Reset(0)
+			}
 		case <-timer.C:
 			timer.Reset(r.step(ctx))
 		}
 	}
 }
 
+// replaced reports whether the token differs from that of the last step. It is false if the file is unreadable.
+func (r *Renewer) replaced() bool {
+	token, err := r.api.Token()
+	return err == nil && token != r.seen
+}
+
 // step does the next step, and returns the time until the following one.
 func (r *Renewer) step(ctx context.Context) time.Duration {
+	r.seen, _ = r.api.Token() // the requests report the error
 	if r.unstored != "" {
 		if err := r.store(ctx); err != nil && time.Now().Before(r.renewAt()) {
 			return r.failed(ctx, "The new token could not be written and is kept in memory: a restarted agent would send the old one", err)
@@ -146,6 +163,7 @@ func (r *Renewer) renew(ctx context.Context) time.Duration {
 	if err := r.api.UseToken(renewed.Token); err != nil {
 		return r.failed(ctx, "The new token is not used until it is in the file: the file cannot be read", err)
 	}
+	r.seen = renewed.Token
 	r.log.Info("The token is renewed", "name", renewed.Name, "expires", renewed.ExpiresAt)
 	if err := r.store(ctx); err != nil {
 		return r.failed(ctx, "The new token could not be written and is kept in memory: a restarted agent would send the old one", err)

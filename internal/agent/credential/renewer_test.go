@@ -326,6 +326,24 @@ func TestRenewer_SecretHasOtherToken_IsKept(t *testing.T) {
 	})
 }
 
+func TestRenewer_PersonReplacesToken_ReadsItSoon(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newControl()
+		r := start(t, c)
+		r.after(10*time.Minute + fileInterval)
+		if reads, _, _ := r.counts(); reads != 1 {
+			t.Errorf("the state of the same token was read %d times, want once", reads)
+		}
+		r.set(func() {
+			c.version, c.file, c.secret, c.created = 7, "token-7", "token-7", time.Now().Add(5*time.Minute-due)
+		})
+		r.after(fileInterval)
+		r.expiresWith("the token of the person")
+		r.after(latest - due + 6*time.Minute)
+		r.expect("the token of the person is due", "token-8", "token-8", false)
+	})
+}
+
 func TestRenewer_NoRenewal_LogsOnce(t *testing.T) {
 	for _, tc := range []struct {
 		reason string
