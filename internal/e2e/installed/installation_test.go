@@ -89,7 +89,7 @@ func install(t *testing.T, by installer) *installation {
 // run runs a program with additional environment, and returns its output.
 func (i *installation) run(env []string, program string, args ...string) string {
 	i.Helper()
-	cmd := exec.CommandContext(i.Ctx, program, args...) //nolint:gosec // pinned programs
+	cmd := exec.CommandContext(i.Ctx, program, args...)
 	cmd.Env = append(os.Environ(), env...)
 	var stderr strings.Builder
 	cmd.Stderr = &stderr
@@ -151,7 +151,7 @@ func (i *installation) showPods() {
 	}
 	for _, namespace := range []string{apiNamespace, operator.Namespace} {
 		for _, command := range [][]string{{"get", "pods,events"}, {"logs", "-l", "app.kubernetes.io/name", "--tail=40", "--prefix"}} {
-			cmd := exec.CommandContext(context.WithoutCancel(i.Ctx), shared.kubectl, append(command, "-n", namespace)...) //nolint:gosec // a pinned program
+			cmd := exec.CommandContext(context.WithoutCancel(i.Ctx), shared.kubectl, append(command, "-n", namespace)...)
 			cmd.Env = append(os.Environ(), "KUBECONFIG="+i.cluster.Kubeconfig())
 			out, _ := cmd.CombinedOutput()
 			i.Logf("%s", out)

@@ -131,7 +131,7 @@ func (i *installation) discover(ctx context.Context, ports map[string]string) er
 			return err
 		}
 		path := filepath.Join(i.dir, namespace+".json")
-		if before, err := os.ReadFile(path); err == nil && string(before) == string(raw) { //nolint:gosec // a file of the test
+		if before, err := os.ReadFile(path); err == nil && string(before) == string(raw) {
 			continue
 		}
 		if err := os.WriteFile(path+".new", raw, 0o600); err != nil {

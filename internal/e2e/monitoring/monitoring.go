@@ -159,7 +159,7 @@ func (m *Monitoring) scrapeErrors() error {
 		ActiveTargets []struct{ ScrapeURL, Health, LastError string }
 	}](m, "targets", nil)
 	if len(answer.ActiveTargets) != m.Targets {
-		return errors.Join(err, fmt.Errorf("Prometheus has %d targets, want %d", len(answer.ActiveTargets), m.Targets))
+		return errors.Join(err, fmt.Errorf("the targets of Prometheus are %d, want %d", len(answer.ActiveTargets), m.Targets))
 	}
 	for _, target := range answer.ActiveTargets {
 		if target.Health != "up" {

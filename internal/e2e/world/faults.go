@@ -48,7 +48,7 @@ func (w *World) setRules(role string, rules []rbacv1.PolicyRule) {
 // Fill writes a file until the disk is full.
 func (w *World) Fill(path string) {
 	w.Helper()
-	file, err := os.Create(path)
+	file, err := os.Create(path) //nolint:gosec // the test names it
 	w.Must(err)
 	defer file.Close() //nolint:errcheck // the file only occupies space
 	for n := 4096; n > 0; {
