@@ -241,7 +241,7 @@ unit: cluster-binaries ## Run the tests of each package, with a real API server 
 NIGHTLY = test-attacks test-faults test-tools test-tools-cleanup test-monitoring test-bundle test-compatibility
 
 .PHONY: nightly
-nightly: ## Run the suites that `.ci/run` leaves out, one after the other: 80 min; Linux, root, all packages
+nightly: ## Run the suites that `.ci/run` leaves out, one after the other: 90 min; Linux, root, all packages
 	@failed=; for target in $(NIGHTLY); do $(MAKE) --no-print-directory $$target || failed="$$failed $$target"; done; \
 	[ -z "$$failed" ] || { echo "nightly: these failed:$$failed" >&2; exit 1; }
 
@@ -264,8 +264,9 @@ test-alerts: ## Test the alerts and recording rules with promtool: 10 s; minutes
 	$(PROMTOOL) test rules config/monitoring/*.test.yaml
 
 .PHONY: test-monitoring
-test-monitoring: real-node ## Run Prometheus, Alertmanager and an OpenTelemetry Collector on the programs, during faults: 12 min; Linux, root, `make node-packages postgres-packages`
-	$(E2E_TEST) -timeout 60m -p 1 -parallel 8 ./alerts ./otlp ./installed
+test-monitoring: real-node ## Run Prometheus, Alertmanager and an OpenTelemetry Collector on the programs, during faults: 17 min; Linux, root, `make node-packages postgres-packages`
+	$(E2E_TEST) -timeout 60m -p 1 -parallel 8 ./alerts ./otlp
+	$(E2E_TEST) -timeout 60m -parallel 2 ./installed -outage=5m
 
 .PHONY: test-attacks-short
 test-attacks-short: ## Run one attack of each kind on the API, those on its memory with SQLite: 2 min
