@@ -113,6 +113,17 @@ func TestAlerts_Contents(t *testing.T) {
 			},
 		},
 		monitoring.Fault{
+			Name:   "the log backend refuses records",
+			Alerts: []string{"ThreeportFleetLogsDropped"},
+			Inject: func() {
+				w.logs.refuses.Store(true)
+				w.Deploy("logged", world.ConfigMap("logged"))
+			},
+			Visible: func() { w.ExpectMetric(`controlplane_otlp_log_records_dropped_total{cause="refused"} > 0`) },
+			Mend:    func() { w.logs.refuses.Store(false) },
+			Healed:  func() { w.ExpectMetric("controlplane_otlp_log_records_waiting == 0") },
+		},
+		monitoring.Fault{
 			Name:   "the API rejects reports",
 			Alerts: []string{"ThreeportAgentReportsRejected", "ThreeportFleetReportsRejected"},
 			// The workload lists the row of another one.

@@ -30,6 +30,7 @@ type monitoredWorld struct {
 	authority              *certs.TestAuthority
 	credentials            string // a folder with ca.crt and the certificates; see issue
 	state                  string // a folder
+	logs                   *logBackend
 
 	// The settings of a test.
 
@@ -56,6 +57,7 @@ func newWorld(t *testing.T, configure ...func(*monitoredWorld)) *monitoredWorld 
 	t.Helper()
 	w := &monitoredWorld{
 		World: world.New(t, shared.clusters.Take(t)), authority: certs.ForTest(t), credentials: t.TempDir(), state: t.TempDir(),
+		logs:   newLogBackend(t),
 		minute: monitoring.Minute, replicas: 1, prepare: func() {},
 	}
 	w.apiAddress = w.FreeAddress()
@@ -110,6 +112,7 @@ func (w *monitoredWorld) startAPI() {
 		"--bind-address=" + w.apiAddress, "--database=" + w.database,
 		"--cert-file=" + w.credential("api.crt"), "--key-file=" + w.credential("api.key"), "--ca-file=" + w.credential("ca.crt"),
 		"--certificate-role=admin", "--agent-timeout=30s",
+		"--otlp-logs-endpoint=" + w.logs.url, "--otlp-traces-endpoint=" + w.logs.url,
 	}, w.apiFlags...)...)
 	_, err := w.api.URL(w.Ctx)
 	w.Must(err)
