@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"net/netip"
 	"path/filepath"
 	"strconv"
 
@@ -22,6 +21,7 @@ import (
 
 	"github.com/threeport/threeport-agent/internal/agent/endpoints"
 	"github.com/threeport/threeport-agent/internal/agent/metricsauth"
+	"github.com/threeport/threeport-agent/internal/loopback"
 	"github.com/threeport/threeport-agent/internal/threeport"
 )
 
@@ -72,11 +72,7 @@ func (o *metricsOptions) isSecure() bool {
 
 func isLoopback(address string) bool {
 	host, _, err := net.SplitHostPort(address)
-	if err != nil {
-		return false
-	}
-	ip, err := netip.ParseAddr(host)
-	return host == "localhost" || err == nil && ip.Unmap().IsLoopback()
+	return err == nil && loopback.IsHost(host)
 }
 
 // addMetrics adds the server of /metrics, if there is an address for it.

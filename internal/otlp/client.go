@@ -10,11 +10,12 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/netip"
 	"net/url"
 	"os"
 	"strings"
 	"time"
+
+	"github.com/threeport/threeport-agent/internal/loopback"
 )
 
 // Config says where the messages of a signal are sent.
@@ -39,7 +40,7 @@ func (c Config) Validate() error {
 		return nil
 	}
 	at, err := c.url("")
-	if err == nil && c.HeadersFile != "" && at.Scheme == "http" && !isLoopback(at.Hostname()) {
+	if err == nil && c.HeadersFile != "" && at.Scheme == "http" && !loopback.IsHost(at.Hostname()) {
 		return errors.New("--otlp-headers-file with an OTLP endpoint of plain HTTP: the headers would be readable in the network, so use an https URL or a loopback address")
 	}
 	return err
@@ -58,11 +59,6 @@ func (c Config) url(path string) (*url.URL, error) {
 		at.Path = path
 	}
 	return at, nil
-}
-
-func isLoopback(host string) bool {
-	address, err := netip.ParseAddr(host)
-	return host == "localhost" || err == nil && address.IsLoopback()
 }
 
 // requestTimeout is OTLP's default for a request with its answer.

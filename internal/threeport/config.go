@@ -3,11 +3,12 @@ package threeport
 import (
 	"errors"
 	"fmt"
-	"net/netip"
 	"net/url"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/threeport/threeport-agent/internal/loopback"
 )
 
 // Where a client's credentials are mounted by default.
@@ -74,7 +75,7 @@ func (c Config) Validate() error {
 			}
 		}
 	}
-	if c.TokenFile != "" && base.Scheme == "http" && !isLoopback(base.Hostname()) {
+	if c.TokenFile != "" && base.Scheme == "http" && !loopback.IsHost(base.Hostname()) {
 		return errors.New("field TokenFile: a token is sent over https, or to a loopback address, only")
 	}
 	if c.Timeout <= 0 {
@@ -131,12 +132,4 @@ func validateHost(u *url.URL) error {
 		return errors.New("the port must be 1 to 65535")
 	}
 	return nil
-}
-
-func isLoopback(host string) bool {
-	if host == "localhost" {
-		return true
-	}
-	addr, err := netip.ParseAddr(host)
-	return err == nil && addr.IsLoopback()
 }

@@ -3,12 +3,13 @@ package openid
 import (
 	"errors"
 	"fmt"
-	"net/netip"
 	"net/url"
 	"slices"
 	"time"
 
 	"github.com/coreos/go-oidc/v3/oidc"
+
+	"github.com/threeport/threeport-agent/internal/loopback"
 )
 
 // Config describes an OpenID Connect provider and this client.
@@ -77,13 +78,8 @@ func checkURL(text string) error {
 func checkEndpoint(text string) error {
 	u, err := url.Parse(text)
 	if err != nil || u.Host == "" || u.User != nil || u.Fragment != "" ||
-		u.Scheme != "https" && (u.Scheme != "http" || !isLoopback(u.Hostname())) {
+		u.Scheme != "https" && (u.Scheme != "http" || !loopback.IsHost(u.Hostname())) {
 		return errors.New("must be an https URL, or an http URL of loopback")
 	}
 	return nil
-}
-
-func isLoopback(host string) bool {
-	addr, err := netip.ParseAddr(host)
-	return err == nil && addr.IsLoopback() || host == "localhost"
 }
