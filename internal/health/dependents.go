@@ -117,7 +117,7 @@ func (f *Dependents) Set(d Dependent) bool {
 	}
 	f.byUID[d.UID] = keep(d)
 	counted := d
-	counted.Assessment = d.unlessExpected(f.expected)
+	counted.Assessment = d.orExpected(f.expected)
 	f.count(counted, 1)
 	if counted.Status != Healthy {
 		f.addToGroup(counted)
@@ -153,7 +153,7 @@ func (f *Dependents) Remove(uid types.UID) bool {
 	}
 	delete(f.byUID, uid)
 	d := kept.dependent(uid)
-	d.Assessment = d.unlessExpected(f.expected)
+	d.Assessment = d.orExpected(f.expected)
 	f.count(d, -1)
 	if d.Status != Healthy {
 		f.removeFromGroup(d)
@@ -223,7 +223,7 @@ func (f *Dependents) Len() int { return len(f.byUID) }
 func (f *Dependents) Each(visit func(Dependent)) {
 	for uid, kept := range f.byUID {
 		d := kept.dependent(uid)
-		d.Assessment = d.unlessExpected(f.expected)
+		d.Assessment = d.orExpected(f.expected)
 		visit(d)
 	}
 }

@@ -16,7 +16,7 @@ const (
 
 const noEndpointsMessage = "no endpoints: no pod receives traffic"
 
-// PodLabels has the labels of the Pods that a Service selects, or that a workload creates. The zero value is that of an object
+// PodLabels has the labels of the Pods that a Service selects, or that another object creates. The zero value is that of an object
 // without either.
 type PodLabels struct {
 	namespace          string
@@ -24,16 +24,16 @@ type PodLabels struct {
 }
 
 // The labels that [PodLabels] has at most. The agent keeps them for each listed object, and compares those of each Service with those of
-// each workload. Labels of real objects are few and short.
+// each creator of Pods. Labels of real objects are few and short.
 const (
 	maxPodLabels     = 32
 	maxPodLabelBytes = 4 << 10
 )
 
-// PodLabelsOf reads the labels of an object. They are left out if they exceed the limits: no verdict on a workload explains then why a
-// Service has no endpoints.
+// PodLabelsOf reads the labels of an object. They are left out beyond the limits. No creator of Pods explains then why a Service has no
+// endpoints.
 //
-// Source: spec.selector of a Service, spec.template.metadata.labels of a workload.
+// Source: spec.selector of a Service, spec.template.metadata.labels of a creator of Pods.
 func PodLabelsOf(kind schema.GroupKind, obj runtime.Object) PodLabels {
 	u, ok := obj.(*unstructured.Unstructured)
 	if !ok {
@@ -71,13 +71,13 @@ func (l PodLabels) Equal(other PodLabels) bool {
 	return l.namespace == other.namespace && maps.Equal(l.selector, other.selector) && maps.Equal(l.template, other.template)
 }
 
-// selects reports whether a Service selects the Pods of a workload.
-func (l PodLabels) selects(workload PodLabels) bool {
-	if len(l.selector) == 0 || l.namespace != workload.namespace {
+// selects reports whether a Service selects the Pods of a creator.
+func (l PodLabels) selects(creator PodLabels) bool {
+	if len(l.selector) == 0 || l.namespace != creator.namespace {
 		return false
 	}
 	for key, value := range l.selector {
-		if got, ok := workload.template[key]; !ok || got != value {
+		if got, ok := creator.template[key]; !ok || got != value {
 			return false
 		}
 	}
@@ -90,10 +90,10 @@ type PodCreator struct {
 	Verdict Verdict
 }
 
-// ExpectedEndpoints returns the verdict on the empty EndpointSlices of a Service that its workloads explain. If the
-// workloads that it selects want no Pods, it is that of the first one by message. If some of them are Reconciling, so is
-// the Service. Otherwise, or if it selects no workload, the verdict is zero.
-func ExpectedEndpoints(service PodLabels, creators []PodCreator) (expected Verdict) {
+// ExpectedVerdict returns the verdict on the empty EndpointSlices of a Service that the creators of its Pods explain. Creators that have
+// completed do not count. If the others want no Pods, it is the verdict of the first one by message. If some of them are Reconciling, so
+// is the Service. Otherwise, or if the Service selects no Pods of a creator, the verdict is zero.
+func ExpectedVerdict(service PodLabels, creators []PodCreator) (expected Verdict) {
 	for _, c := range creators {
 		switch v := c.Verdict; {
 		case !service.selects(c.Labels) || v.HasCompleted():
@@ -108,7 +108,7 @@ func ExpectedEndpoints(service PodLabels, creators []PodCreator) (expected Verdi
 	return expected
 }
 
-// SetExpected sets the verdict of [ExpectedEndpoints] on the empty EndpointSlices of a Service. It reports whether the verdict on the
+// SetExpected sets the verdict of [ExpectedVerdict] on the empty EndpointSlices of a Service. It reports whether the verdict on the
 // Service may have changed.
 func (f *Dependents) SetExpected(expected Verdict) bool {
 	if f.expected == expected {
@@ -130,9 +130,9 @@ func (f *Dependents) SetExpected(expected Verdict) bool {
 	return len(empty) > 0
 }
 
-// unlessExpected returns the assessment that counts for a dependent: that of an empty EndpointSlice is the expected one, unless it is
+// orExpected returns the assessment that counts for a dependent: that of an empty EndpointSlice is the expected one, unless it is
 // zero.
-func (a Assessment) unlessExpected(expected Verdict) Assessment {
+func (a Assessment) orExpected(expected Verdict) Assessment {
 	if expected.Status == "" || a.Reason != noEndpoints {
 		return a
 	}

@@ -118,7 +118,7 @@ func TestForest_EmptyEndpointSlice_OfStartingStatefulSet(t *testing.T) {
 }
 
 // A Service without a selector has no Pods that an idle workload could explain.
-func TestExpectedEndpoints_NoSelector(t *testing.T) {
+func TestExpectedVerdict_NoSelector(t *testing.T) {
 	objects := endpointObjects(t, list(idleWeb))
 	unstructured.RemoveNestedField(objects[0].Object, "spec", "selector")
 	if slice := Forest(objects, atTime(caseTime))[0].Children[0].Self; slice.Status != Down {

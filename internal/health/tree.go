@@ -62,9 +62,9 @@ func setExpected(roots, nodes []*Node) {
 			!slices.ContainsFunc(n.Children, func(slice *Node) bool { return slice.Self.Reason == noEndpoints }) {
 			continue
 		}
-		expected := ExpectedEndpoints(PodLabelsOf(serviceKind, n.Object), creators)
+		expected := ExpectedVerdict(PodLabelsOf(serviceKind, n.Object), creators)
 		for _, slice := range n.Children {
-			slice.Self = slice.Self.unlessExpected(expected)
+			slice.Self = slice.Self.orExpected(expected)
 		}
 	}
 }

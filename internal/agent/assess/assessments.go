@@ -180,7 +180,7 @@ func (s *assessments) setExpected(workload string) {
 		if ref.GroupKind() != serviceKind || r.descendants.Len() == 0 {
 			continue
 		}
-		if r.descendants.SetExpected(health.ExpectedEndpoints(r.labels, creators)) {
+		if r.descendants.SetExpected(health.ExpectedVerdict(r.labels, creators)) {
 			r.verdict = nil
 		}
 	}

@@ -13,8 +13,8 @@ import (
 	"github.com/threeport/threeport-agent/internal/health"
 )
 
-// BuildTree returns all objects of an instance: those that its workloads list, in their order, and then their descendants,
-// by kind and name.
+// BuildTree returns all objects of an instance: those that its workloads list, in their order, and then the others that belong to it,
+// sorted by kind, namespace and name.
 func (a *Assessor) BuildTree(instance target.Instance) observe.Tree {
 	b := treeBuilder{
 		targets: a.targets, follows: a.cluster.Follows, instance: instance,
@@ -169,9 +169,8 @@ func combined(id target.Identity, dependents *health.Dependents) health.Assessme
 	return dependents.Combine(id.GroupKind(), self).Assessment
 }
 
-// withoutUnused returns the tree without derived objects that own nothing in it, if they are ReplicaSets or of a kind that
-// is not watched. Such a ReplicaSet is of an earlier revision. The agent does not notice when an unwatched object is
-// deleted.
+// withoutUnused returns the tree without two sorts of derived objects that own nothing in it: ReplicaSets of earlier revisions, and
+// objects of unwatched kinds. The agent does not notice when these are deleted.
 func (b *treeBuilder) withoutUnused() []observe.TreeObject {
 	owners := map[types.UID]bool{}
 	for _, o := range b.objects {

@@ -23,7 +23,7 @@ const (
 	Report Action = "report"
 	// Drop counts it only.
 	Drop Action = "drop"
-	// Shorten reports it with the begin of its message.
+	// Shorten reports it with the beginning of its message.
 	Shorten Action = "shorten"
 	// Limit reports it as long as its workload has few of them, and counts it otherwise.
 	Limit Action = "limit"

@@ -80,7 +80,7 @@ func newCachedEvent(ev *corev1.Event) *cachedEvent {
 	}
 }
 
-// shorten returns the begin of a text. The copy lets the memory of the whole text go.
+// shorten returns the beginning of a text. The copy lets the memory of the whole text go.
 func shorten(text string, length int) string {
 	if len(text) <= length {
 		return text

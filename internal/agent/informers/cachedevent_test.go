@@ -44,7 +44,7 @@ func TestEventCache_UnownedEvents_TakeLittleMemory(t *testing.T) {
 	}
 }
 
-// Everybody who may create Events chooses their texts. The cache keeps the begin of a long one, and no reference that no object
+// Everybody who may create Events chooses their texts. The cache keeps the beginning of a long one, and no reference that no object
 // can have.
 func TestEventCache_LongTexts_TakeLittleMemory(t *testing.T) {
 	const n, limit = 500, 3000 // bytes per Event
@@ -62,7 +62,7 @@ func TestEventCache_LongTexts_TakeLittleMemory(t *testing.T) {
 	}
 	got := kept[0].event()
 	if !kept[0].shortened || !utf8.ValidString(got.Message) || !strings.HasPrefix(long, got.Message) || len(got.Message) < maxCachedMessage-3 {
-		t.Errorf("the message has %d bytes, want the begin of the whole one", len(got.Message))
+		t.Errorf("the message has %d bytes, want the beginning of the whole one", len(got.Message))
 	}
 	if ref := got.InvolvedObject; ref.Kind+ref.Name+ref.APIVersion+string(ref.UID) != "" {
 		t.Errorf("the reference has a field of %d bytes", len(ref.Kind)+len(ref.Name))

@@ -15,7 +15,7 @@ type CachedEvent struct {
 	*corev1.Event
 	// Initial is true if the Event is part of an informer's first list, which the Handler has not received completely.
 	Initial bool
-	// Shortened is true if the cache has only the begin of a text. [Informers.WholeEvent] reads the Event whole.
+	// Shortened is true if the cache has only the beginning of a text. [Informers.WholeEvent] reads the Event whole.
 	Shortened bool
 }
 

@@ -133,7 +133,7 @@ func (r *redactor) next(c byte) byte {
 			r.state, r.name, r.escaped = inString, r.name[:0], false
 		}
 	case inString:
-		r.inName(c)
+		r.continueString(c)
 	case afterName:
 		if c == '"' {
 			r.state, r.escaped = inValue, false
@@ -151,8 +151,8 @@ func (r *redactor) next(c byte) byte {
 	return c
 }
 
-// inName continues a string. The string is a name only if a colon follows.
-func (r *redactor) inName(c byte) {
+// continueString continues a string. The string is a name only if a colon follows.
+func (r *redactor) continueString(c byte) {
 	switch {
 	case c == '"' && !r.escaped:
 		r.state = outside

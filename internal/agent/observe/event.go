@@ -73,8 +73,8 @@ func cut(text string, most int) string {
 	return strings.ToValidUTF8(text[:most-len(sign)], "") + sign
 }
 
-// WithMessageOf returns the Event with at most so many bytes of its message.
-func (e Event) WithMessageOf(bytes int) Event {
+// WithMessageCutTo returns the Event with at most so many bytes of its message.
+func (e Event) WithMessageCutTo(bytes int) Event {
 	e.Message = cut(e.Message, bytes)
 	return e
 }

@@ -135,20 +135,20 @@ func (r *eventReporter) desired(ctx context.Context, instance target.Instance, r
 	}
 	for _, name := range r.notes.aboutUnknownObjects(instance) {
 		add(name, func(ev *corev1.Event) []target.Attribution {
-			return firstOfEachInstance(r.sink, r.attributions(name, ev))
+			return onePerInstance(r.sink, r.attributions(name, ev))
 		})
 	}
 	// The Events of a name include those of its objects, so the identities without a UID come last.
 	slices.SortFunc(related, func(a, b target.Identity) int { return cmp.Compare(b.UID, a.UID) })
 	for _, id := range related {
 		// Thousands of Events may be about an object of a thousand instances.
-		ofObject := sync.OnceValue(func() []target.Attribution { return firstOfEachInstance(r.sink, r.targets.Attributions(id)) })
+		ofObject := sync.OnceValue(func() []target.Attribution { return onePerInstance(r.sink, r.targets.Attributions(id)) })
 		for _, name := range r.informers.EventsAbout(id) {
 			add(name, func(ev *corev1.Event) []target.Attribution {
 				if observe.IsAbout(ev, id) {
 					return ofObject()
 				}
-				return firstOfEachInstance(r.sink, r.attributions(name, ev))
+				return onePerInstance(r.sink, r.attributions(name, ev))
 			})
 		}
 	}
@@ -174,7 +174,7 @@ func (r *objectReporter) desiredTerminations(ctx context.Context, instance targe
 		if len(latest) == 0 {
 			continue
 		}
-		attributions := firstOfEachInstance(r.sink, r.targets.Attributions(id))
+		attributions := onePerInstance(r.sink, r.targets.Attributions(id))
 		for _, termination := range latest {
 			if report, ok := reportTo(instance, r.sink, attributions, newTermination(id, termination)); ok {
 				out = append(out, report)

@@ -56,7 +56,7 @@ func (r *eventReporter) reconcile(ctx context.Context, name types.NamespacedName
 	return nil
 }
 
-// reconcileLong reads an Event whole, because the cache has only the begin of its texts, and reports it. These reads have a worker
+// reconcileLong reads an Event whole, because the cache has only the beginning of its texts, and reports it. These reads have a worker
 // of their own, so that many long Events do not delay others.
 func (r *eventReporter) reconcileLong(ctx context.Context, name types.NamespacedName) error {
 	ctx = r.queues.samples.longEvents.take(ctx, name)
@@ -93,29 +93,29 @@ func (r *eventReporter) decide(ev *corev1.Event) filter.Decision {
 // shortenBy returns a report as the decision of the filters leaves it.
 func shortenBy(decision filter.Decision, report observe.Event) observe.Event {
 	if decision.Action == filter.Shorten {
-		return report.WithMessageOf(decision.Bytes)
+		return report.WithMessageCutTo(decision.Bytes)
 	}
 	return report
 }
 
-// offer offers the reports of an Event that the decision of the filters leaves. The others are counted.
+// offer offers the reports of an Event that the filters keep, and counts the others.
 func (r *eventReporter) offer(ctx context.Context, subject observe.Subject, reports []observe.Event, decision filter.Decision) {
-	var left, out []observe.Event
+	var kept, dropped []observe.Event
 	for _, report := range reports {
 		allowed := decision.Action != filter.Drop
 		if decision.Action == filter.Limit && !r.sink.Has(report) {
 			allowed = r.filters.Allow(decision, report.Workload)
 		}
 		if allowed {
-			left = append(left, shortenBy(decision, report))
+			kept = append(kept, shortenBy(decision, report))
 			continue
 		}
-		out = append(out, report)
+		dropped = append(dropped, report)
 		if r.sink.Drop(report, decision.Filter) {
 			r.filters.Count(decision.Action)
 		}
 	}
-	offerAll(ctx, r.sink, subject, left, out...)
+	offerAll(ctx, r.sink, subject, kept, dropped...)
 }
 
 // reports returns the reports of an Event, one for each instance. initial is true for an Event in an informer's first list.
@@ -136,9 +136,9 @@ func (r *eventReporter) newReport(ev *corev1.Event, initial bool) func(target.At
 	}
 }
 
-// firstOfEachInstance returns the first attribution of each instance, of target.MaxEventInstances instances at most. If there are more,
+// onePerInstance returns the first attribution of each instance, of target.MaxEventInstances instances at most. If there are more,
 // those that the control plane knows come first: anybody may declare an instance that does not exist.
-func firstOfEachInstance(ledger Ledger, attributions []target.Attribution) []target.Attribution {
+func onePerInstance(ledger Ledger, attributions []target.Attribution) []target.Attribution {
 	if len(attributions) <= 1 {
 		return attributions
 	}
@@ -163,19 +163,19 @@ func firstOfEachInstance(ledger Ledger, attributions []target.Attribution) []tar
 	return all[:min(len(all), target.MaxEventInstances)]
 }
 
-// eachInstance returns the reports of one Event, one for each instance of firstOfEachInstance. The first one has the row with the
+// eachInstance returns the reports of one Event, one for each instance of onePerInstance. The first one has the row with the
 // Event's UID, and the others have rows of their own. An instance keeps the row that it has, also if it becomes the first one.
 func eachInstance(ledger Ledger, attributions []target.Attribution, report func(target.Attribution) observe.Event) []observe.Event {
-	first := firstOfEachInstance(ledger, attributions)
-	out := make([]observe.Event, len(first))
-	for i := range first {
-		out[i] = reportOf(ledger, first, i, report)
+	chosen := onePerInstance(ledger, attributions)
+	out := make([]observe.Event, len(chosen))
+	for i := range chosen {
+		out[i] = reportOf(ledger, chosen, i, report)
 	}
 	return out
 }
 
 // reportTo returns the report of one Event to one instance, as eachInstance does; false if it has none. first is the result of
-// firstOfEachInstance.
+// onePerInstance.
 func reportTo(
 	instance target.Instance, ledger Ledger, first []target.Attribution, report func(target.Attribution) observe.Event,
 ) (observe.Event, bool) {
@@ -194,8 +194,7 @@ func reportOf(ledger Ledger, first []target.Attribution, i int, report func(targ
 	return ev
 }
 
-// offerAll offers the reports of a subject, and forgets those of instances that it no longer belongs to. It belongs to those of the
-// dropped ones.
+// offerAll offers the reports of a subject. It forgets those of all other instances, except the instances of the dropped reports.
 func offerAll(ctx context.Context, sink Sink, subject observe.Subject, reports []observe.Event, dropped ...observe.Event) {
 	var keys []observe.Key
 	var instances []target.Instance
@@ -249,11 +248,12 @@ func (r *eventReporter) reassessWarned(ev *corev1.Event) {
 
 // attributions returns the workloads that an Event is reported to, as far as they are known yet:
 //
-//	known object, and the Event matches it     those of the object; none until its owners are looked up, nor while the kind of
-//	                                           an owner that is listed and still unknown is Pending
+//	known object, and the Event matches it     those of the object; none until its owners are looked up
+//	… below a listed resource that is unknown  none while the kind of the resource is Pending
 //	known object, and the Event does not       none
 //	unknown object of another namespace        none
 //	listed resource by name                    its workloads; none while the kind is Pending
+//	any other object without a UID             none
 //	any other object                           the owner that its name implies, if the Event is older than inferAge and the
 //	                                           base kinds have synced; its owners are looked up meanwhile
 //

@@ -56,7 +56,7 @@ func TestReporter_ExpiredEvents_AreForgotten(t *testing.T) {
 	}
 }
 
-// The cache has the begin of a long message. The report has all of it, also if the Event exists before its workload.
+// The cache has the beginning of a long message. The report has all of it, also if the Event exists before its workload.
 func TestReporter_LongEvents_AreReportedWhole(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, shared.reader, quick())

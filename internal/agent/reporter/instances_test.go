@@ -9,7 +9,7 @@ import (
 
 // Of more than the limit, the instances that the control plane knows have reports, in the order of their declaration. The recorder
 // knows those with an even ID.
-func TestFirstOfEachInstance_PrefersConfirmed(t *testing.T) {
+func TestOnePerInstance_PrefersConfirmed(t *testing.T) {
 	attributionsOf := func(ids ...int64) (out []target.Attribution) {
 		for _, id := range ids {
 			instance := target.Instance{Type: target.WorkloadInstance, ID: id}
@@ -35,7 +35,7 @@ func TestFirstOfEachInstance_PrefersConfirmed(t *testing.T) {
 		{reason: "too many known ones", ids: append(slices.Clone(known), 1000), want: known},
 	} {
 		var got []int64
-		for _, attribution := range firstOfEachInstance(&recorder{}, attributionsOf(tc.ids...)) {
+		for _, attribution := range onePerInstance(&recorder{}, attributionsOf(tc.ids...)) {
 			if attribution.Workload != "a" {
 				t.Errorf("%s: the attribution is that of %s, want the first one", tc.reason, attribution.Workload)
 			}

@@ -10,22 +10,25 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Attributions returns the workloads that an object belongs to. The one that was declared first comes first; instance ID and name
-// decide between equal times. The same rules hold for Events about an object that the registry knows. The first match wins:
+// Attributions returns the workloads that an object belongs to. The same rules hold for Events about an object that the registry knows.
+// The first rule that matches decides:
 //
 //  1. A workload lists the object by name. The object itself need not be known.
 //  2. A workload lists one of the object's owners. The nearest level of owners with a match decides. All matches of that
 //     level count.
 //  3. The object has a workload label. A workload matches if the label names its instance and counts in the object's
-//     namespace; see [Registry.LabelUse]. All matches count.
-//  4. An owner has a workload label, under the same condition; the nearest label decides.
-//  5. Otherwise the object belongs to no workload.
+//     namespace; see [Registry.LabelUse]. All matches count. An object without a label has that of the nearest owner that
+//     has one. No label replaces another one that does not count.
+//  4. Otherwise the object belongs to no workload.
+//
+// The workload that was declared first comes first. Instance ID and name decide between equal times.
 //
 // A reference with the UID of a known object counts only if it has the kind and the name of that object. The object is in the
 // same namespace or cluster-scoped. The garbage collector of Kubernetes has the same rule.
 //
-// At most MaxAncestors owners and their owners count, the nearest. An unknown owner ends its chain; [Registry.UnresolvedOwners]
+// The search follows the nearest MaxAncestors owners of all levels. An unknown owner ends its chain; [Registry.UnresolvedOwners]
 // returns these owners so that the caller can look them up.
+//
 // An Event about an object that the registry does not know is attributed by [Registry.AttributionsByName], and if that
 // finds nothing, by [Registry.InferOwner].
 func (r *Registry) Attributions(id Identity) []Attribution {
@@ -88,12 +91,13 @@ func (r *Registry) AttributionsByName(id Identity, at time.Time) []Attribution {
 	return r.sorted(found)
 }
 
-// attributionsByListing returns an attribution for each listing of a name.
-func (r *Registry) attributionsByListing(ref Ref, itself bool) []Attribution {
+// attributionsByListing returns an attribution for each listing of a name. listed is true for an object of that name, and false for its
+// descendants.
+func (r *Registry) attributionsByListing(ref Ref, listed bool) []Attribution {
 	var found []Attribution
 	for _, l := range r.listed[ref] {
 		found = append(found, Attribution{
-			Workload: l.workload.Name, Instance: l.workload.Instance, Resource: l.workload.resource(l.index), Listed: itself,
+			Workload: l.workload.Name, Instance: l.workload.Instance, Resource: l.workload.resource(l.index), Listed: listed,
 		})
 	}
 	return found
@@ -152,62 +156,63 @@ func (w *tracked) compare(other *tracked) int {
 func (r *Registry) InferOwner(ref Ref) (Attribution, bool) {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
-	c := r.candidates(ref)
-	if !c.attributed || c.conflict {
+	i := r.infer(ref)
+	if !i.attributed || i.conflict {
 		return Attribution{}, false
 	}
-	return c.latest, true
+	return i.attribution, true
 }
 
-// candidates is the combined answer of the possible owners of an object.
-type candidates struct {
-	latest     Attribution // of the latest candidate; zero if it belongs to no workload
-	any        bool        // there is a candidate
-	attributed bool        // one of them belongs to a workload
-	conflict   bool        // two of them differ
+// inference combines the attributions of the candidates for the owner of an object.
+type inference struct {
+	attribution Attribution // of the last candidate; zero if it belongs to no workload
+	any         bool        // there is a candidate
+	attributed  bool        // one of them belongs to a workload
+	conflict    bool        // two of them differ
 }
 
-func (c *candidates) add(attributions []Attribution) {
+// add adds a candidate with its attributions.
+func (i *inference) add(attributions []Attribution) {
 	var first Attribution
 	if len(attributions) > 0 {
 		first = attributions[0]
 	}
-	c.conflict = c.conflict || c.any && first != c.latest
-	c.latest, c.any, c.attributed = first, true, c.attributed || len(attributions) > 0
+	i.conflict = i.conflict || i.any && first != i.attribution
+	i.attribution, i.any, i.attributed = first, true, i.attributed || len(attributions) > 0
 }
 
-// candidates collects the possible owners of an object; with mu held.
-func (r *Registry) candidates(ref Ref) candidates {
-	var c candidates
+// infer implements InferOwner; with mu held.
+func (r *Registry) infer(ref Ref) inference {
+	var i inference
 	if ref.Namespace != "" && r.listed[ref] == nil {
-		r.inferFromOwners(ref, &c)
+		r.inferFromOwners(ref, &i)
 	}
-	return c
+	return i
 }
 
 // inferFromOwners adds the possible owners of an object. The recursion ends, because no kind in namings owns its own kind,
 // directly or indirectly.
-func (r *Registry) inferFromOwners(object Ref, c *candidates) {
+func (r *Registry) inferFromOwners(object Ref, i *inference) {
 	for _, n := range namings[object.GroupKind()] {
 		if match := n.name.FindStringSubmatch(object.Name); match != nil {
 			owner := Ref{Group: n.owner.Group, Kind: n.owner.Kind, Namespace: object.Namespace, Name: match[1]}
-			if !r.inferFrom(owner, c) {
-				r.inferFromOwners(owner, c)
+			if !r.inferFrom(owner, i) {
+				r.inferFromOwners(owner, i)
 			}
 		}
 	}
 }
 
 // inferFrom adds an owner if it is listed or known, and reports whether it is.
-func (r *Registry) inferFrom(owner Ref, c *candidates) bool {
+func (r *Registry) inferFrom(owner Ref, i *inference) bool {
 	if r.listed[owner] != nil {
-		c.add(r.sorted(r.attributionsByListing(owner, false)))
+		i.add(r.sorted(r.attributionsByListing(owner, false)))
 		return true
 	}
 	known := false
 	for _, uid := range r.graph.uidsOf(owner) {
 		if n := r.graph.nodes[uid]; n != nil {
-			c.add(r.attributions(n.Identity))
+			i.add(r.attributions(n.Identity))
 			known = true
 		}
 	}
@@ -220,7 +225,7 @@ type naming struct {
 	name  *regexp.Regexp
 }
 
-// namings are the forms of names that the controllers of Kubernetes 1.36 use:
+// namings are the forms of names that the controllers of Kubernetes use, as of 1.36:
 //
 //   - Pods of a ReplicaSet, DaemonSet, ReplicationController or Job: the generateName is the owner's name and a dash
 //     (k8s.io/kubernetes/pkg/controller/controller_utils.go, GetPodFromTemplate and getPodsPrefix). The API server cuts it

@@ -23,7 +23,7 @@ func trackWithLabelledPods(pods int) (*Registry, Workload) {
 	return r, wl
 }
 
-// The author of Pods chooses their labels and owners. If each labelled Pod were the begin of another walk, 10,000 of them would hold the
+// The author of Pods chooses their labels and owners. If each labelled Pod began another walk, 10,000 of them would hold the
 // lock of the registry for two minutes.
 func TestRegistry_VisitObjects_LabelledObjectsThatOwnEachOther(t *testing.T) {
 	const pods = 500

@@ -73,7 +73,7 @@ func (r *Registry) Prune(now time.Time) {
 // retention returns how long a deleted object is kept. An object whose name suggests an owner is kept as long as one that
 // belongs to a workload. If it were dropped earlier, InferOwner would treat the object as unknown and attribute it.
 func (r *Registry) retention(n *node) time.Duration {
-	if len(r.attributions(n.Identity)) > 0 || r.candidates(n.Ref).attributed {
+	if len(r.attributions(n.Identity)) > 0 || r.infer(n.Ref).attributed {
 		return retainAttributed
 	}
 	return retainUnattributed
