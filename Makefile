@@ -229,7 +229,7 @@ clean: ## Remove what was built here; the control plane's binaries in the user's
 
 .PHONY: test
 test: unit ## Run the everyday tests: no root, no packages, minutes
-	@echo 'Not run: test-e2e test-attacks-short test-faults-short test-node test-browser, which `.ci/run` runs, and `make nightly`.'
+	@echo 'Not run: test-e2e test-attacks-short test-faults-short test-scenarios-short test-operator test-browser, which `.ci/run` runs, and `make nightly`.'
 
 .PHONY: unit
 unit: cluster-binaries ## Run the tests of each package, with a real API server and database: 5 min
@@ -238,7 +238,7 @@ unit: cluster-binaries ## Run the tests of each package, with a real API server 
 	$(GO) test $(RACE) -timeout 30m -p $(UNIT_AT_ONCE) -parallel 8 $(UNIT_TESTS)
 
 # These suites are too long for each change, or matter for a change of one place only.
-NIGHTLY = test-attacks test-faults test-tools test-tools-cleanup test-monitoring test-bundle test-compatibility
+NIGHTLY = test-attacks test-faults test-scenarios test-tools test-tools-cleanup test-monitoring test-bundle test-compatibility
 
 .PHONY: nightly
 nightly: ## Run the suites that `.ci/run` leaves out, one after the other: 90 min; Linux, root, all packages
@@ -313,6 +313,10 @@ test-node: test-scenarios test-operator ## Run the tests on a real node: 11 min;
 .PHONY: test-scenarios
 test-scenarios: real-node ## Run failing workloads on a real node, and compare what the control plane shows: 7 min
 	$(E2E_TEST) -timeout 60m -run $(call only,TestScenarios) ./node
+
+.PHONY: test-scenarios-short
+test-scenarios-short: real-node ## Run one workload for each kind of failure on a real node: 4 min
+	$(E2E_TEST) -short -timeout 60m -run $(call only,TestScenarios) ./node
 
 .PHONY: test-operator
 test-operator: real-node ## Run the agent, the control-plane API and the demo as installed, on a real node: 4 min

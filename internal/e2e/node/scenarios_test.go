@@ -44,8 +44,9 @@ const (
 // TestScenarios plays each scenario, and compares the status in the control plane with the expected status of each moment.
 func TestScenarios(t *testing.T) {
 	t.Parallel()
+	all := playedScenarios(t)
 	results := map[string]chan error{}
-	for _, s := range scenario.All() {
+	for _, s := range all {
 		results[s.Name] = make(chan error, 1)
 	}
 	run := func(s scenario.Scenario) {
@@ -57,31 +58,50 @@ func TestScenarios(t *testing.T) {
 		results[s.Name] <- err
 	}
 	// Parallel subtests are limited to the number of processors, but scenarios mostly wait.
-	var all errgroup.Group
-	all.Go(func() error {
+	var running errgroup.Group
+	running.Go(func() error {
 		var together errgroup.Group
 		together.SetLimit(scenariosAtATime)
-		for _, s := range longestFirst(scenario.All()) {
+		for _, s := range longestFirst(all) {
 			if !s.Node {
 				together.Go(func() error { run(s); return nil })
 			}
 		}
 		_ = together.Wait() // the results have the errors
-		for _, s := range scenario.All() {
+		for _, s := range all {
 			if s.Node {
 				run(s)
 			}
 		}
 		return nil
 	})
-	for _, s := range scenario.All() {
+	for _, s := range all {
 		t.Run(s.Name, func(t *testing.T) {
 			if err := <-results[s.Name]; err != nil {
 				t.Error(err)
 			}
 		})
 	}
-	_ = all.Wait() // the functions return no error
+	_ = running.Wait() // the functions return no error
+}
+
+// shortScenarios are those that -short plays: one of each kind of failure.
+var shortScenarios = []string{
+	"crash-later", "oom-at-once", "image-pull", "secret-key", "init-failing", "rollout", "statefulset", "unschedulable", "node-gone",
+	"terminating", "job-failed", "cronjob-failing", "readiness-lost",
+}
+
+func playedScenarios(t *testing.T) []scenario.Scenario {
+	t.Helper()
+	all := scenario.All()
+	if !testing.Short() {
+		return all
+	}
+	short := slices.DeleteFunc(all, func(s scenario.Scenario) bool { return !slices.Contains(shortScenarios, s.Name) })
+	if len(short) != len(shortScenarios) {
+		t.Fatalf("%d of the short scenarios exist, want %d", len(short), len(shortScenarios))
+	}
+	return short
 }
 
 // longestFirst sorts scenarios by the longest limit of their moments: one takes as long as all the others together.
