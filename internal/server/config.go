@@ -208,12 +208,12 @@ func (c Config) validateOTLP() error {
 	return nil
 }
 
-// logRecords is the maximum number of records that wait for export; 0 without an export.
-func (c Config) logRecords() int64 {
+// logBytes limits the records that wait for export; 0 without an export.
+func (c Config) logBytes() int64 {
 	if c.Logs.Endpoint == "" {
 		return 0
 	}
-	return store.DefaultLogRecords
+	return store.DefaultLogBytes
 }
 
 // clientAuth is what a TLS handshake requires of a client. Strict v0 requires a certificate, and verifies it in the handshake. Otherwise

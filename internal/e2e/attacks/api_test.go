@@ -184,18 +184,34 @@ func (a *api) must(err error) {
 	}
 }
 
-// exec runs a statement on the database.
-func (a *api) exec(statement string) {
+// database opens the database, also beside the API.
+func (a *api) database() *sql.DB {
 	a.Helper()
 	driver, source := "pgx", a.address
 	if file, isFile := strings.CutPrefix(a.address, "sqlite:"); isFile {
-		driver, source = "sqlite", "file:"+url.PathEscape(file)
+		driver, source = "sqlite", "file:"+url.PathEscape(file)+"?_pragma=busy_timeout(60000)"
 	}
 	db, err := sql.Open(driver, source)
 	a.must(err)
+	return db
+}
+
+// exec runs a statement on the database.
+func (a *api) exec(statement string) {
+	a.Helper()
+	db := a.database()
 	defer db.Close() //nolint:errcheck // the statement's error is enough
-	_, err = db.ExecContext(a.Context(), statement)
+	_, err := db.ExecContext(a.Context(), statement)
 	a.must(err)
+}
+
+// number reads a number from the database.
+func (a *api) number(query string) (n int64) {
+	a.Helper()
+	db := a.database()
+	defer db.Close() //nolint:errcheck // only read
+	a.must(db.QueryRowContext(a.Context(), query).Scan(&n))
+	return n
 }
 
 // start starts the API with the environment and the flags of config/controlplane, and further flags.

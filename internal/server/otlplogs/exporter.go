@@ -3,8 +3,11 @@ package otlplogs
 import (
 	"context"
 	"errors"
+	"iter"
 	"log/slog"
 	"math/rand/v2"
+	"slices"
+	"sync"
 	"time"
 
 	"github.com/threeport/threeport-agent/internal/otlp"
@@ -13,6 +16,9 @@ import (
 
 // pollInterval is the time between two looks at an empty queue.
 const pollInterval = time.Second
+
+// trimInterval is the time between two limitations of the queue, also while the export fails.
+const trimInterval = time.Second
 
 // The delay after a failure doubles from minBackoff to maxBackoff. The backend may ask for more, up to maxRetryAfter.
 const (
@@ -23,8 +29,10 @@ const (
 
 // Queue has the records: a [store.Store].
 type Queue interface {
-	// ExportLogs passes records to send, and keeps them if it fails.
-	ExportLogs(ctx context.Context, send func(context.Context, []store.LogRecord) error) (store.LogExport, error)
+	// ExportLogs passes records to send, and keeps those that are not settled.
+	ExportLogs(ctx context.Context, send func(context.Context, []store.LogRecord) (settled int, err error)) (store.LogExport, error)
+	// TrimLogs removes records beyond the limit of the queue, and returns their number.
+	TrimLogs(ctx context.Context) (removed int64, err error)
 	// LogBacklog returns the number of records that wait, and when the oldest was stored.
 	LogBacklog(ctx context.Context) (records int64, oldest *time.Time, err error)
 }
@@ -57,6 +65,9 @@ func New(queue Queue, config otlp.Config, version string, log *slog.Logger) (*Ex
 // Run exports until ctx ends. It logs failures and retries.
 func (e *Exporter) Run(ctx context.Context) error {
 	defer e.client.Close()
+	var trimming sync.WaitGroup
+	trimming.Go(func() { e.trim(ctx) })
+	defer trimming.Wait()
 	for failures := 0; ; {
 		done, err := e.queue.ExportLogs(ctx, e.export)
 		if ctx.Err() != nil {
@@ -86,10 +97,28 @@ func (e *Exporter) Run(ctx context.Context) error {
 	}
 }
 
+// trim limits the queue until ctx ends.
+func (e *Exporter) trim(ctx context.Context) {
+	ticker := time.NewTicker(trimInterval)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+		removed, err := e.queue.TrimLogs(ctx)
+		e.countLost(removed)
+		if err != nil && ctx.Err() == nil {
+			e.log.WarnContext(ctx, "The limit of waiting log records was not applied", "error", err, "retryIn", trimInterval)
+		}
+	}
+}
+
 func (e *Exporter) countLost(n int64) {
 	if n > 0 {
 		e.metrics.dropped.WithLabelValues("expired").Add(float64(n))
-		e.log.Warn("Log records were removed before their export: pruning deleted their Events, or too many records waited", "records", n)
+		e.log.Warn("Log records were removed before their export: pruning deleted their Events, or the waiting records had too many bytes", "records", n)
 	}
 }
 
@@ -103,41 +132,98 @@ func backoff(failures int, err error) time.Duration {
 	return delay
 }
 
-// export sends records, and counts them after the last of them is settled. If some of them are sent again, they count once.
-func (e *Exporter) export(ctx context.Context, records []store.LogRecord) error {
-	refused, err := e.send(ctx, records)
-	if err != nil {
-		return err
-	}
-	e.metrics.exported.Add(float64(int64(len(records)) - refused))
-	e.metrics.dropped.WithLabelValues("refused").Add(float64(refused))
-	return nil
+// export sends records, and returns how many of the first ones are settled: accepted, or dropped because the backend refuses them. The
+// others are sent again after an error.
+func (e *Exporter) export(ctx context.Context, records []store.LogRecord) (settled int, err error) {
+	return e.settle(ctx, records, &refusalBudget{left: maxRefusals})
 }
 
-// send sends records, and returns how many of them the backend refused. If it refuses the data of several, send sends them in halves.
-func (e *Exporter) send(ctx context.Context, records []store.LogRecord) (refused int64, err error) {
-	body, err := e.encode(records)
-	if err != nil {
-		return 0, err
-	}
-	refused, reason, err := e.post(ctx, body)
-	refusal, isRefused := errors.AsType[*refusedError](err)
-	switch {
-	case isRefused && len(records) > 1:
-		half := len(records) / 2
-		first, err := e.send(ctx, records[:half])
+// maxRefusals is how many requests with records of one cluster the backend may refuse in a batch. It is enough to find three invalid
+// records, or to send a batch in parts of 64 KiB. The other records of the cluster in this batch are dropped, so that the records of other
+// clusters do not wait for hundreds of requests.
+const maxRefusals = 32
+
+// refusalBudget counts the refusals of the records of a cluster in a batch.
+type refusalBudget struct {
+	left   int
+	reason string // of the last one
+}
+
+// settle sends records. If the backend refuses them, it sends those of each cluster, and then halves.
+func (e *Exporter) settle(ctx context.Context, records []store.LogRecord, of *refusalBudget) (settled int, err error) {
+	if of.left > 0 {
+		refusal, err := e.send(ctx, records)
 		if err != nil {
 			return 0, err
 		}
-		second, err := e.send(ctx, records[half:])
+		if refusal == "" {
+			return len(records), nil
+		}
+		of.left--
+		of.reason = refusal
+	}
+	clusters := slices.Collect(byCluster(records))
+	switch {
+	case len(clusters) > 1:
+		for _, part := range clusters {
+			n, err := e.settle(ctx, part, &refusalBudget{left: maxRefusals})
+			if settled += n; err != nil {
+				return settled, err
+			}
+		}
+		return settled, nil
+	case len(records) > 1 && of.left > 0:
+		half := len(records) / 2
+		first, err := e.settle(ctx, records[:half], of)
+		if err != nil {
+			return first, err
+		}
+		second, err := e.settle(ctx, records[half:], of)
 		return first + second, err
-	case isRefused:
-		refused, reason = 1, refusal.reason
-	case err != nil:
-		return 0, err
+	default:
+		e.countRefused(ctx, int64(len(records)), of.reason)
+		return len(records), nil
 	}
-	if refused = min(max(refused, 0), int64(len(records))); refused > 0 {
-		e.log.WarnContext(ctx, "The backend refused log records, which are dropped", "endpoint", e.url, "records", refused, "reason", reason)
+}
+
+// byCluster yields the records of each cluster, which are together.
+func byCluster(records []store.LogRecord) iter.Seq[[]store.LogRecord] {
+	return func(yield func([]store.LogRecord) bool) {
+		for len(records) > 0 {
+			n := slices.IndexFunc(records, func(r store.LogRecord) bool { return r.ClusterUID != records[0].ClusterUID })
+			if n < 0 {
+				n = len(records)
+			}
+			if !yield(records[:n]) {
+				return
+			}
+			records = records[n:]
+		}
 	}
-	return refused, nil
+}
+
+// send sends records in one request. It returns the reason if the backend refuses the data, else an empty one.
+func (e *Exporter) send(ctx context.Context, records []store.LogRecord) (refusal string, err error) {
+	body, err := e.encode(records)
+	if err != nil {
+		return "", err
+	}
+	rejected, reason, err := e.post(ctx, body)
+	if refused, ok := errors.AsType[*refusedError](err); ok {
+		return refused.reason, nil
+	}
+	if err != nil {
+		return "", err
+	}
+	rejected = min(max(rejected, 0), int64(len(records)))
+	e.metrics.exported.Add(float64(int64(len(records)) - rejected))
+	e.countRefused(ctx, rejected, reason)
+	return "", nil
+}
+
+func (e *Exporter) countRefused(ctx context.Context, n int64, reason string) {
+	if n > 0 {
+		e.metrics.dropped.WithLabelValues("refused").Add(float64(n))
+		e.log.WarnContext(ctx, "The backend refused log records, which are dropped", "endpoint", e.url, "records", n, "reason", reason)
+	}
 }

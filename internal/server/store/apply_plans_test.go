@@ -46,6 +46,7 @@ func runAllStatements(t *testing.T, s *Store, times int) {
 		if _, err := s.MarkSilent(t.Context(), time.Minute); err != nil {
 			t.Fatal(err)
 		}
+		trimLogs(t, s)
 		exportLogs(t, s)
 	}
 }
@@ -80,7 +81,7 @@ func fill(tb testing.TB, s *Store, workloads, events int) {
 // TestPlans_ReportsAndPruning_ScanNoGrowingTable checks PostgreSQL's scan statistics, and SQLite's plans before and
 // after the tables have statistics.
 func TestPlans_ReportsAndPruning_ScanNoGrowingTable(t *testing.T) {
-	onLogQueues(t, DefaultLogRecords, func(t *testing.T, s *Store) {
+	onLogQueues(t, DefaultLogBytes, func(t *testing.T, s *Store) {
 		t.Helper()
 		if s.dialect == postgresDialect {
 			fill(t, s, 10_000, 60_000)

@@ -57,8 +57,9 @@ type Config struct {
 	// WorkloadMetrics configures the metric of each workload.
 	WorkloadMetrics WorkloadMetrics
 
-	// LogRecords limits the records that wait for [Store.ExportLogs]. 0 is for no export: there is no queue, and waiting records are removed.
-	LogRecords int64
+	// LogBytes limits the records that wait for [Store.ExportLogs]: see [Store.TrimLogs]. A record has the bytes of its status change, and
+	// 256 for its row. 0 is for no export: there is no queue, and waiting records are removed.
+	LogBytes int64
 
 	// Feed configures the change feed.
 	Feed FeedConfig

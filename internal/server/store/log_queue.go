@@ -5,6 +5,9 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"math"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -12,8 +15,8 @@ import (
 	"github.com/threeport/threeport-agent/internal/threeport"
 )
 
-// DefaultLogRecords is a [Config].LogRecords for servers with an export: in SQLite such a queue takes about 100 MiB.
-const DefaultLogRecords = 1_000_000
+// DefaultLogBytes is a [Config].LogBytes for servers with an export: a million Events.
+const DefaultLogBytes = 256 << 20
 
 // The limits of the records that are exported together. maxPageBytes limits their texts.
 const maxLogBatch = 500
@@ -24,7 +27,9 @@ type LogRecord struct {
 	UID string
 	// StoredAt is when the API stored the Event or the change.
 	StoredAt time.Time
-	Workload LoggedWorkload
+	// ClusterUID was the cluster of the workload then; empty if it had none.
+	ClusterUID string
+	Workload   LoggedWorkload
 	// One of these is nil.
 	Event  *threeport.TimelineEvent
 	Status *StatusChange
@@ -45,43 +50,38 @@ type StatusChange struct {
 
 // LogExport is the result of [Store.ExportLogs].
 type LogExport struct {
-	// Records were sent.
+	// Records is the number of records that are settled.
 	Records int
-	// Lost is the number of records that were removed without an export: pruning deleted their Events, or there were more records than
-	// Config.LogRecords.
+	// Lost is the number of records that were removed without an export, because pruning deleted their Events.
 	Lost int64
 	// More reports whether records may be left.
 	More bool
 }
 
-// ExportLogs passes the oldest records that wait for export to send, and removes them if it returns nil. Otherwise the next call passes
-// them again, perhaps in another process. It does nothing while another replica exports.
+// ExportLogs passes records that wait for export to send: those of a cluster together, oldest first. The clusters take turns. send returns
+// how many of the first records are settled, also with an error. ExportLogs removes these. The next call passes the others again, perhaps
+// in another process. It does nothing while another replica exports.
 //
 // An Event that was updated meanwhile has only its newest version.
-func (s *Store) ExportLogs(ctx context.Context, send func(context.Context, []LogRecord) error) (done LogExport, err error) {
+func (s *Store) ExportLogs(ctx context.Context, send func(context.Context, []LogRecord) (settled int, err error)) (done LogExport, err error) {
 	unlock, ok, err := s.tryLock(ctx, lockLogExport)
 	if err != nil || !ok {
 		return LogExport{}, err
 	}
 	defer func() { err = errors.Join(err, unlock()) }()
-	if done.Lost, err = s.trimLogQueue(ctx); err != nil {
-		return done, fmt.Errorf("trim the queue of log records: %w", err)
-	}
 	batch, err := s.readLogBatch(ctx)
 	if err != nil {
 		return done, fmt.Errorf("read log records: %w", err)
 	}
+	var failed error
 	if len(batch.records) > 0 {
-		if err := send(ctx, batch.records); err != nil {
-			return done, err
-		}
+		done.Records, failed = send(ctx, batch.records)
 	}
-	if err := s.removeLogs(ctx, batch.finished); err != nil {
-		return done, fmt.Errorf("remove exported log records: %w", err)
+	if err := s.removeLogs(ctx, slices.Concat(batch.finished, batch.rows[:done.Records])); err != nil {
+		return LogExport{}, errors.Join(failed, fmt.Errorf("remove exported log records: %w", err))
 	}
-	done.Records, done.More = len(batch.records), batch.more
-	done.Lost += batch.lost
-	return done, nil
+	done.Lost, done.More = batch.lost, batch.more
+	return done, failed
 }
 
 // LogBacklog returns the number of records that wait for export, and when the oldest was stored; nil if there are none.
@@ -98,23 +98,79 @@ func (s *Store) LogBacklog(ctx context.Context) (records int64, oldest *time.Tim
 	return records, optionalTime(at), nil
 }
 
-// trimLogQueue removes the oldest records beyond Config.LogRecords, and returns their number. seq may have gaps, so it may remove a few more.
-func (s *Store) trimLogQueue(ctx context.Context) (removed int64, err error) {
-	last, err := first(ctx, s.read, "SELECT COALESCE((SELECT MAX(seq) FROM log_queue) - (SELECT MIN(seq) FROM log_queue), 0)", nil, number)
-	if err != nil || last < s.config.LogRecords {
-		return 0, err
-	}
-	p := pruner{store: s}
-	err = p.delete(ctx, deletion{
-		"log_queue", "seq", "log_queue WHERE seq <= (SELECT MAX(seq) FROM log_queue) - ? ORDER BY seq", []any{s.config.LogRecords}, &removed,
+// queuedCluster is a cluster with records that wait. Its UID is empty for those without a cluster.
+type queuedCluster struct {
+	uid string
+	// Positions of its oldest and its newest record.
+	first, last int64
+}
+
+// bytes is the size of its records without the oldest.
+func (c queuedCluster) bytes() int64 { return c.last - c.first }
+
+// queuedClustersQuery jumps from cluster to cluster in the index, and does not read their other records.
+const queuedClustersQuery = `WITH RECURSIVE c (uid) AS (SELECT MIN(clusteruid) FROM log_queue
+	UNION ALL SELECT (SELECT MIN(q.clusteruid) FROM log_queue q WHERE q.clusteruid > c.uid) FROM c WHERE c.uid IS NOT NULL)
+	SELECT c.uid, (SELECT MIN(q.position) FROM log_queue q WHERE q.clusteruid = c.uid), (SELECT MAX(q.position) FROM log_queue q WHERE q.clusteruid = c.uid)
+	FROM c WHERE c.uid IS NOT NULL`
+
+// queuedClusters returns the clusters with records that wait, by UID.
+func (s *Store) queuedClusters(ctx context.Context) ([]queuedCluster, error) {
+	all, err := collect(ctx, s.read, queuedClustersQuery, nil, func(scan scanner) (c queuedCluster, err error) {
+		var first, last sql.NullInt64 // NULL if the records were removed meanwhile
+		err = scan(&c.uid, &first, &last)
+		c.first, c.last = first.Int64, last.Int64
+		return c, err
 	})
-	return removed, err
+	slices.SortFunc(all, func(a, b queuedCluster) int { return strings.Compare(a.uid, b.uid) })
+	return all, err
+}
+
+// TrimLogs removes the oldest records of the clusters with the most bytes, until all records that wait have Config.LogBytes. It returns
+// their number. A cluster keeps at least one record. Call it often: the queue grows in between.
+func (s *Store) TrimLogs(ctx context.Context) (removed int64, err error) {
+	clusters, err := s.queuedClusters(ctx)
+	if err != nil {
+		return 0, fmt.Errorf("list clusters with log records: %w", err)
+	}
+	var sizes []int64
+	for _, c := range clusters {
+		sizes = append(sizes, c.bytes())
+	}
+	share := fairShare(sizes, s.config.LogBytes)
+	p := pruner{store: s}
+	for _, c := range clusters {
+		if c.bytes() <= share {
+			continue
+		}
+		err := p.delete(ctx, deletion{
+			"log_queue", "seq", "log_queue WHERE clusteruid = ? AND position <= ? ORDER BY position, seq", []any{c.uid, c.last - share}, &removed,
+		})
+		if err != nil {
+			return removed, fmt.Errorf("trim the queue of log records: %w", err)
+		}
+	}
+	return removed, nil
+}
+
+// fairShare is the largest size that no one has to exceed, so that all sizes together have the total. It sorts the sizes.
+func fairShare(sizes []int64, total int64) int64 {
+	slices.Sort(sizes)
+	for i, size := range sizes {
+		share := total / int64(len(sizes)-i)
+		if size > share {
+			return share
+		}
+		total -= size
+	}
+	return math.MaxInt64
 }
 
 // logBatch is a part of the queue.
 type logBatch struct {
 	records []LogRecord
-	// finished are the rows to remove after the export, also those without a record.
+	rows    []int64 // of the records
+	// finished are the rows without a record, to remove in any case.
 	finished []int64
 	lost     int64
 	more     bool
@@ -133,10 +189,10 @@ type queuedLog struct {
 // isCurrent reports whether the row has the newest version of its Event. A newer version has a later row.
 func (q *queuedLog) isCurrent() bool { return q.updatedAt.Int64 == q.at }
 
-var queuedLogs = "SELECT q.seq, q.at, q.type, q.id, q.eventid, e.updatedat, COALESCE(octet_length(e.message), 0), q.changedat, q.status, q.previous, " +
-	boundedText("q.reason") + ", " + boundedText("q.cause") + ", " + boundedText("COALESCE(w.name, '')") + ", COALESCE(w.clusteruid, ''), COALESCE(c.name, '') " +
+var queuedLogs = "SELECT q.seq, q.at, q.clusteruid, q.type, q.id, q.eventid, e.updatedat, COALESCE(octet_length(e.message), 0), q.changedat, " +
+	"q.status, q.previous, q.reason, q.cause, " + boundedText("COALESCE(w.name, '')") + ", COALESCE(w.clusteruid, ''), COALESCE(c.name, '') " +
 	`FROM log_queue q LEFT JOIN workload_events e ON e.id = q.eventid LEFT JOIN workloads w ON w.type = q.type AND w.id = q.id
-	LEFT JOIN clusters c ON c.uid = w.clusteruid ORDER BY q.seq LIMIT ?`
+	LEFT JOIN clusters c ON c.uid = w.clusteruid WHERE q.clusteruid = ? ORDER BY q.position, q.seq LIMIT ?`
 
 func scanQueuedLog(scan scanner) (*queuedLog, error) {
 	var (
@@ -144,8 +200,8 @@ func scanQueuedLog(scan scanner) (*queuedLog, error) {
 		change        StatusChange
 		id, changedAt int64
 	)
-	err := scan(&q.seq, &q.at, &q.Workload.Type, &id, &q.eventID, &q.updatedAt, &q.bytes, &changedAt, &change.Status, &change.Previous,
-		&change.Reason, &change.Cause, &q.Workload.Name, &q.Workload.ClusterUID, &q.Workload.ClusterName)
+	err := scan(&q.seq, &q.at, &q.ClusterUID, &q.Workload.Type, &id, &q.eventID, &q.updatedAt, &q.bytes, &changedAt, &change.Status,
+		&change.Previous, &change.Reason, &change.Cause, &q.Workload.Name, &q.Workload.ClusterUID, &q.Workload.ClusterName)
 	q.Workload.ID, q.StoredAt = threeport.ID(id), fromMicros(q.at)
 	q.bytes = min(q.bytes, maxMessage) + len(change.Cause)
 	if !q.eventID.Valid {
@@ -164,13 +220,57 @@ func (q *queuedLog) uid() string {
 	return uuid.NewSHA1(logSpace, fmt.Append(nil, q.seq, q.at, q.Workload.Type, int64(q.Workload.ID), q.eventID.Int64)).String()
 }
 
-// readLogBatch reads the oldest records.
+// readQueuedLogs reads rows of the clusters, beginning with the next in turn. full reports whether rows may be left. A cluster whose
+// rows do not fit behind those of others begins the next batch, so that each has the space of a batch in its turn.
+func (s *Store) readQueuedLogs(ctx context.Context) (rows []*queuedLog, full bool, err error) {
+	clusters, err := s.queuedClusters(ctx)
+	if err != nil {
+		return nil, false, err
+	}
+	bytes := 0
+	for i, c := range inTurn(clusters, s.lastLogCluster.Load()) {
+		if len(rows) >= maxLogBatch || bytes >= maxPageBytes {
+			return rows, true, nil
+		}
+		before := bytes
+		size := func(q *queuedLog) int {
+			n := before + q.bytes
+			bytes, before = bytes+q.bytes, 0
+			return n
+		}
+		limit := maxLogBatch - len(rows)
+		page, cut, err := collectPage(ctx, s.read, queuedLogs, []any{c.uid, limit}, scanQueuedLog, size)
+		if err != nil {
+			return nil, false, err
+		}
+		cut = cut || len(page) == limit
+		rows, full = append(rows, page...), full || cut
+		if i == 0 || !cut {
+			s.lastLogCluster.Store(&c.uid)
+		}
+	}
+	return rows, full, nil
+}
+
+// inTurn returns clusters, which are sorted, beginning with the first one after last; nil is for none.
+func inTurn(clusters []queuedCluster, last *string) []queuedCluster {
+	if last == nil {
+		return clusters
+	}
+	next := slices.IndexFunc(clusters, func(c queuedCluster) bool { return c.uid > *last })
+	if next < 0 {
+		return clusters
+	}
+	return slices.Concat(clusters[next:], clusters[:next])
+}
+
+// readLogBatch reads the next records.
 func (s *Store) readLogBatch(ctx context.Context) (batch logBatch, err error) {
-	queued, full, err := collectPage(ctx, s.read, queuedLogs, []any{maxLogBatch}, scanQueuedLog, func(q *queuedLog) int { return q.bytes })
+	queued, full, err := s.readQueuedLogs(ctx)
 	if err != nil {
 		return batch, err
 	}
-	batch.more = full || len(queued) == maxLogBatch
+	batch.more = full
 	var current []any
 	for _, q := range queued {
 		if q.eventID.Valid && q.isCurrent() {
@@ -181,20 +281,24 @@ func (s *Store) readLogBatch(ctx context.Context) (batch logBatch, err error) {
 	if err != nil {
 		return batch, err
 	}
+	add := func(q *queuedLog) {
+		batch.records, batch.rows = append(batch.records, q.LogRecord), append(batch.rows, q.seq)
+	}
 	for _, q := range queued {
 		switch event := events[eventVersion{q.eventID.Int64, q.at}]; {
 		case !q.eventID.Valid:
-			batch.records = append(batch.records, q.LogRecord)
+			add(q)
 		case event != nil:
 			q.Event = event
-			batch.records = append(batch.records, q.LogRecord)
-		case !q.updatedAt.Valid:
-			batch.lost++
-		case q.isCurrent(): // the Event has changed since the first query
+			add(q)
+		case q.updatedAt.Valid && q.isCurrent(): // the Event has changed since the first query
 			batch.more = true
-			continue
+		default:
+			if !q.updatedAt.Valid {
+				batch.lost++
+			}
+			batch.finished = append(batch.finished, q.seq)
 		}
-		batch.finished = append(batch.finished, q.seq)
 	}
 	return batch, nil
 }

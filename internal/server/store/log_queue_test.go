@@ -12,26 +12,36 @@ import (
 	"github.com/threeport/threeport-agent/internal/threeport"
 )
 
-// onLogQueues runs a test on a store with a queue of up to this number of records.
+// onLogQueues runs a test on a store with a queue of up to this number of Events.
 func onLogQueues(t *testing.T, records int64, test func(t *testing.T, s *Store)) {
 	t.Helper()
 	databases.ForEachPrepared(t, migrated, func(t *testing.T, address string) {
 		t.Helper()
-		test(t, open(t, Config{Address: address, LogRecords: records}))
+		test(t, open(t, Config{Address: address, LogBytes: records * rowBytes}))
 	})
 }
 
 // exportLogs exports one batch.
 func exportLogs(t *testing.T, s *Store) (records []LogRecord, done LogExport) {
 	t.Helper()
-	done, err := s.ExportLogs(t.Context(), func(_ context.Context, sent []LogRecord) error {
+	done, err := s.ExportLogs(t.Context(), func(_ context.Context, sent []LogRecord) (int, error) {
 		records = sent
-		return nil
+		return len(sent), nil
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	return records, done
+}
+
+// trimLogs limits the queue, and returns the number of removed records.
+func trimLogs(t *testing.T, s *Store) int64 {
+	t.Helper()
+	removed, err := s.TrimLogs(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return removed
 }
 
 // summaries has a line for each record.
@@ -65,9 +75,9 @@ func TestLogQueue_EventsAndStatuses_AreExportedOnce(t *testing.T) {
 		create(t, s, "WorkloadEvent", "v0", "Normal", "Created", "of v0", reportTime.UnixMicro(), int64(w.workload.ID))
 		var again []LogRecord
 		failure := errors.New("no backend")
-		if _, err := s.ExportLogs(t.Context(), func(_ context.Context, sent []LogRecord) error {
+		if _, err := s.ExportLogs(t.Context(), func(_ context.Context, sent []LogRecord) (int, error) {
 			again = sent
-			return failure
+			return 0, failure
 		}); !errors.Is(err, failure) {
 			t.Fatalf("the error is %v, want that of the backend", err)
 		}
@@ -118,9 +128,9 @@ func TestLogQueue_EventIsUpdatedDuringExport_IsExportedAgain(t *testing.T) {
 		t.Helper()
 		w := newWorld(t, s)
 		apply(t, s, "one", eventOf(w.workload, "a", 1))
-		_, err := s.ExportLogs(t.Context(), func(ctx context.Context, _ []LogRecord) error {
+		_, err := s.ExportLogs(t.Context(), func(ctx context.Context, sent []LogRecord) (int, error) {
 			_, err := s.Apply(ctx, setOf("one", eventOf(w.workload, "a", 2)))
-			return err
+			return len(sent), err
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -188,9 +198,10 @@ func TestLogQueue_TooManyRecords_OldestAreLost(t *testing.T) {
 		if n, oldest, err := s.LogBacklog(t.Context()); n != 5 || oldest == nil || time.Since(*oldest).Abs() > time.Minute || err != nil {
 			t.Errorf("the backlog is %d since %v, %v, want 5 since now", n, oldest, err)
 		}
-		records, done := exportLogs(t, s)
-		if len(records) != 3 || done.Lost != 2 || records[0].Event.UID != "event 2" {
-			t.Errorf("%q were exported, %+v, want the three newest, and two lost", summaries(records), done)
+		removed := trimLogs(t, s)
+		records, _ := exportLogs(t, s)
+		if len(records) != 3 || removed != 2 || records[0].Event.UID != "event 2" {
+			t.Errorf("%q were exported and %d removed, want the three newest, and two removed", summaries(records), removed)
 		}
 		if n, oldest, err := s.LogBacklog(t.Context()); n != 0 || oldest != nil || err != nil {
 			t.Errorf("the backlog is %d since %v, %v, want none", n, oldest, err)
@@ -229,7 +240,7 @@ func TestLogQueue_NotEnabled_IsEmptied(t *testing.T) {
 		t.Helper()
 		queue := func(records int64, uid string) (waiting int64) {
 			t.Helper()
-			s, err := Open(t.Context(), Config{Address: address, LogRecords: records})
+			s, err := Open(t.Context(), Config{Address: address, LogBytes: records * rowBytes})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -258,16 +269,18 @@ func TestLogQueue_NotEnabled_IsEmptied(t *testing.T) {
 
 // One replica exports at a time.
 func TestLogQueue_TwoReplicas_OneExports(t *testing.T) {
-	onPostgres(t, Config{LogRecords: 100}, func(t *testing.T, s *Store) {
+	onPostgres(t, Config{LogBytes: 100 * rowBytes}, func(t *testing.T, s *Store) {
 		t.Helper()
 		other := open(t, s.config)
 		apply(t, s, "one", eventOf(newWorld(t, s).workload, "a", 1))
-		_, err := s.ExportLogs(t.Context(), func(ctx context.Context, _ []LogRecord) error {
-			done, err := other.ExportLogs(ctx, func(context.Context, []LogRecord) error { return errors.New("another replica exports meanwhile") })
+		_, err := s.ExportLogs(t.Context(), func(ctx context.Context, sent []LogRecord) (int, error) {
+			done, err := other.ExportLogs(ctx, func(context.Context, []LogRecord) (int, error) {
+				return 0, errors.New("another replica exports meanwhile")
+			})
 			if done != (LogExport{}) {
 				t.Errorf("the other replica exported %+v meanwhile", done)
 			}
-			return err
+			return len(sent), err
 		})
 		if err != nil {
 			t.Fatal(err)

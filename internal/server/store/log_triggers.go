@@ -14,18 +14,36 @@ type logTrigger struct {
 	on, table, when, action string
 }
 
+// The texts of a status change in log_queue have at most these numbers of characters.
 const (
-	queueEvent = `INSERT INTO log_queue (at, type, id, eventid) VALUES (NEW.updatedat,
-		CASE WHEN NEW.workloadinstanceid IS NOT NULL THEN 'WorkloadInstance' WHEN NEW.helmworkloadinstanceid IS NOT NULL THEN 'HelmWorkloadInstance' ELSE '' END,
-		COALESCE(NEW.workloadinstanceid, NEW.helmworkloadinstanceid, 0), NEW.id)`
-
-	// The start of a status is reported, and may be old when the silence of the cluster ends.
-	queueStatus = `INSERT INTO log_queue (at, type, id, changedat, status, previous, reason, cause) VALUES (NEW.changedat, NEW.type, NEW.id,
-		CASE WHEN OLD.status <> NEW.status AND NOT OLD.silent AND NOT NEW.silent AND NEW.since > 0 THEN NEW.since ELSE NEW.changedat END,
-		NEW.status, OLD.status,
-		CASE WHEN NEW.silent THEN 'AgentOffline' ELSE NEW.reason END,
-		CASE WHEN NEW.silent THEN 'the agent does not report' ELSE NEW.cause END)`
+	maxLoggedReason = maxReason
+	maxLoggedCause  = 4096
 )
+
+const (
+	ownerType = `CASE WHEN NEW.workloadinstanceid IS NOT NULL THEN 'WorkloadInstance' WHEN NEW.helmworkloadinstanceid IS NOT NULL THEN 'HelmWorkloadInstance' ELSE '' END`
+	ownerID   = "COALESCE(NEW.workloadinstanceid, NEW.helmworkloadinstanceid, 0)"
+
+	// lastPosition is that of the newest record of a cluster.
+	lastPosition = "COALESCE((SELECT MAX(q.position) FROM log_queue q WHERE q.clusteruid = x.clusteruid), 0)"
+)
+
+// An Event of v0 has no cluster: its workload has.
+var queueEvent = fmt.Sprintf(`INSERT INTO log_queue (at, type, id, eventid, clusteruid, position)
+	SELECT NEW.updatedat, %[1]s, %[2]s, NEW.id, x.clusteruid, %[3]s + %[4]d
+	FROM (SELECT COALESCE(NEW.clusteruid, (SELECT w.clusteruid FROM workloads w WHERE w.type = %[1]s AND w.id = %[2]s), '') AS clusteruid) x`,
+	ownerType, ownerID, lastPosition, rowBytes)
+
+// The start of a status is reported, and may be old when the silence of the cluster ends.
+var queueStatus = fmt.Sprintf(`INSERT INTO log_queue (at, type, id, changedat, status, previous, reason, cause, clusteruid, position)
+	SELECT NEW.changedat, NEW.type, NEW.id,
+		CASE WHEN OLD.status <> NEW.status AND NOT OLD.silent AND NOT NEW.silent AND NEW.since > 0 THEN NEW.since ELSE NEW.changedat END,
+		NEW.status, OLD.status, x.reason, x.cause, x.clusteruid,
+		%[1]s + %[2]d + octet_length(NEW.status) + octet_length(OLD.status) + octet_length(x.reason) + octet_length(x.cause)
+	FROM (SELECT COALESCE(NEW.clusteruid, '') AS clusteruid,
+		CASE WHEN NEW.silent THEN 'AgentOffline' ELSE substr(NEW.reason, 1, %[3]d) END AS reason,
+		CASE WHEN NEW.silent THEN 'the agent does not report' ELSE substr(NEW.cause, 1, %[4]d) END AS cause) x`,
+	lastPosition, rowBytes, maxLoggedReason, maxLoggedCause)
 
 var logTriggers = []logTrigger{
 	{"log_event_added", "INSERT", "workload_events", "TRUE", queueEvent},

@@ -33,7 +33,7 @@ func (db *database) migrate(ctx context.Context) error {
 		if err := db.dialect.runMigrations(ctx, pool); err != nil || db.config.KeepIndexes {
 			return err
 		}
-		if err := db.dialect.setLogQueue(ctx, pool, db.config.LogRecords > 0); err != nil {
+		if err := db.dialect.setLogQueue(ctx, pool, db.config.LogBytes > 0); err != nil {
 			return err
 		}
 		return db.dialect.setEventUniqueness(ctx, pool, db.config.StrictV0)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 
 	"github.com/prometheus/client_golang/prometheus"
 	_ "modernc.org/sqlite" // registers the driver
@@ -18,6 +19,8 @@ type Store struct {
 	feed        *feed
 	eventGrowth eventGrowth
 	applying    clusterQueue
+	// lastLogCluster is the last cluster that had a turn of ExportLogs; nil before the first.
+	lastLogCluster atomic.Pointer[string]
 	// largeChunks limits the chunks that take much memory, by its capacity.
 	largeChunks chan struct{}
 	// overQuota counts the reports that this process rejected because of a cluster's quota.
