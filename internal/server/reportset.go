@@ -120,7 +120,7 @@ func (r *reportSets) apply(ctx context.Context, request *reportSetRequest) (*Bod
 	}
 	begin := time.Now()
 	answer, claimed, err := r.store.ApplyAs(ctx, set.ReportSet, r.claims.policy(principal))
-	storeSpans(r.tracer, set.ReportSet, begin, answer, err)
+	storeSpans(r.tracer, set.ReportSet, principal.ClusterName, begin, answer, err)
 	r.claims.record(principal, claimed...)
 	if invalid, ok := errors.AsType[*store.SetError](err); ok {
 		return nil, problem(http.StatusUnprocessableEntity, invalid.Detail)

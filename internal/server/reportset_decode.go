@@ -28,6 +28,9 @@ const (
 	// fewer. So an object has no more containers in memory than this.
 	maxObjectCommas = 16 * threeport.MaxContainers
 
+	// maxTraceparent bounds the trace of a report, in bytes. W3C Trace Context has ASCII characters only.
+	maxTraceparent = 256
+
 	// maxFaults bounds the faults in an answer.
 	maxFaults = 20
 )
@@ -118,7 +121,11 @@ func (d *setDecoder) report(at string, report *threeport.Report) error {
 		case "version":
 			return true, d.read(at, &report.Version)
 		case "traceparent":
-			return true, d.read(at, &report.Traceparent)
+			err := d.read(at, &report.Traceparent)
+			if len(report.Traceparent) > maxTraceparent {
+				report.Traceparent = "" // as any invalid one
+			}
+			return true, err
 		case "operation":
 			return true, d.read(at, &report.Operation)
 		case "event":

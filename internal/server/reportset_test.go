@@ -80,15 +80,21 @@ func serveReportSets(t *testing.T, s reportStore, memory *reportSetMemory, log *
 // serveSets serves the report sets of an administrator.
 func serveSets(t *testing.T, r *reportSets, log *slog.Logger) string {
 	t.Helper()
+	return serveSetsOf(t, auth.Principal{Role: auth.RoleAdmin}, r, log)
+}
+
+// serveSetsOf serves the sets of one principal.
+func serveSetsOf(t *testing.T, sender auth.Principal, r *reportSets, log *slog.Logger) string {
+	t.Helper()
 	router := newRouter()
 	router.api = newAPI(router, "test", false)
 	served := recordRoute(router.serve([]route{
 		{"POST", "/v0/workload-report-sets", anyone, r.bodyLimit(), operation(applyReportSetOperation, r.apply)},
 	}))
-	asAdmin := http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
-		served.ServeHTTP(w, req.WithContext(auth.WithPrincipal(req.Context(), auth.Principal{Role: auth.RoleAdmin})))
+	asSender := http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		served.ServeHTTP(w, req.WithContext(auth.WithPrincipal(req.Context(), sender)))
 	})
-	server := httptest.NewServer(instrument(asAdmin, r.metrics, log))
+	server := httptest.NewServer(instrument(asSender, r.metrics, log))
 	t.Cleanup(server.Close)
 	return server.URL + "/v0/workload-report-sets"
 }

@@ -19,7 +19,8 @@ const maxStoreSpans = 100
 const maxSpanText = 253
 
 // storeSpans makes the spans of the sampled reports of a set that the store has applied since begin. Without a tracer it does nothing.
-func storeSpans(tracer trace.Tracer, set threeport.ReportSet, begin time.Time, answer threeport.ReportSetAnswer, failed error) {
+// clusterName is the name that the credential fixes: an agent could report that of another cluster.
+func storeSpans(tracer trace.Tracer, set threeport.ReportSet, clusterName string, begin time.Time, answer threeport.ReportSetAnswer, failed error) {
 	if tracer == nil {
 		return
 	}
@@ -34,7 +35,7 @@ func storeSpans(tracer trace.Tracer, set threeport.ReportSet, begin time.Time, a
 			return
 		}
 		_, span := tracer.Start(ctx, "store", trace.WithTimestamp(begin), trace.WithSpanKind(trace.SpanKindServer),
-			trace.WithAttributes(spanAttributes(set.Agent, report)...))
+			trace.WithAttributes(spanAttributes(set.Agent.ClusterUID, clusterName, report)...))
 		span.SetAttributes(attribute.Int("threeport.request.reports", len(set.Reports)))
 		if failed != nil {
 			span.SetStatus(codes.Error, "the report set was not applied") // the log has the error, which may quote a value
@@ -46,7 +47,7 @@ func storeSpans(tracer trace.Tracer, set threeport.ReportSet, begin time.Time, a
 }
 
 // spanAttributes names a report, its object and its cluster, without contents of the object.
-func spanAttributes(agent threeport.Agent, report *threeport.Report) []attribute.KeyValue {
+func spanAttributes(clusterUID, clusterName string, report *threeport.Report) []attribute.KeyValue {
 	object := threeport.ObjectRef{}
 	switch {
 	case report.Operation != nil:
@@ -59,8 +60,8 @@ func spanAttributes(agent threeport.Agent, report *threeport.Report) []attribute
 		attribute.String("threeport.workload.id", strconv.FormatInt(int64(report.Instance.ID), 10)),
 	}
 	for _, text := range []struct{ name, value string }{
-		{"k8s.cluster.name", agent.ClusterName},
-		{"k8s.cluster.uid", agent.ClusterUID},
+		{"k8s.cluster.name", clusterName},
+		{"k8s.cluster.uid", clusterUID},
 		{"threeport.workload.type", report.Instance.Type},
 		{"k8s.object.kind", object.Kind},
 		{"k8s.object.name", object.Name},

@@ -13,6 +13,7 @@ import (
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 
+	"github.com/threeport/threeport-agent/internal/server/auth"
 	"github.com/threeport/threeport-agent/internal/server/store"
 	"github.com/threeport/threeport-agent/internal/threeport"
 )
@@ -51,6 +52,7 @@ func TestReportSets_SampledReports_HaveSpans(t *testing.T) {
 	}{
 		{"one is sampled", []string{tracedEvent(someTraceparent), tracedEvent("00-" + someTrace + "-b7ad6b7169203331-00"), tracedEvent("")}, nil, 1},
 		{"an invalid trace is ignored", []string{tracedEvent("hunter2"), tracedEvent(strings.Repeat("0", 10_000))}, nil, 0},
+		{"a trace is too long", []string{tracedEvent("01" + someTraceparent[2:] + "-" + strings.Repeat("0", maxTraceparent))}, nil, 0},
 		{"the database fails", []string{tracedEvent(someTraceparent)}, errors.New("hunter2"), 1},
 		{"an agent that samples all", slicesOf(tracedEvent(someTraceparent), 150), nil, maxStoreSpans},
 	} {
@@ -106,10 +108,36 @@ func checkStoreSpan(t *testing.T, reason string, span sdktrace.ReadOnlySpan, fai
 	}
 }
 
+// An agent can report the name of another cluster.
+func TestReportSets_ClusterNameOfSpan_IsThatOfCredential(t *testing.T) {
+	agent := strings.Replace(someAgent, `"clusterUID":"c"`, `"clusterUID":"c","clusterName":"other"`, 1)
+	for _, fixed := range []string{"", "bound"} {
+		recorder := tracetest.NewSpanRecorder()
+		r := newReportSets(createdStore{}, DefaultLimits(), newMetrics(), &claims{})
+		r.tracer = sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(recorder)).Tracer("")
+		sender := auth.Principal{Role: auth.RoleAgent, ClusterUID: "c", ClusterName: fixed}
+		url := serveSetsOf(t, sender, r, slog.New(slog.DiscardHandler))
+		answer := send(t, http.DefaultClient, http.MethodPost, url, asJSON(), []byte(`{`+agent+`,"reports":[`+tracedEvent(someTraceparent)+`]}`))
+		spans := recorder.Ended()
+		if len(spans) != 1 {
+			t.Fatalf("the answer is %d %s with %d spans, want 1", answer.code, answer.body, len(spans))
+		}
+		name := ""
+		for _, attribute := range spans[0].Attributes() {
+			if attribute.Key == "k8s.cluster.name" {
+				name = attribute.Value.AsString()
+			}
+		}
+		if name != fixed {
+			t.Errorf("the span has the cluster %q, want %q, which the credential fixes", name, fixed)
+		}
+	}
+}
+
 // A text that no valid report has would hold its memory until the export.
 func TestSpanAttributes_LongText_IsLeftOut(t *testing.T) {
 	report := &threeport.Report{Event: &threeport.EventReport{Involved: threeport.ObjectRef{Kind: "Pod", Name: strings.Repeat("x", maxSpanText+1)}}}
-	for _, attribute := range spanAttributes(threeport.Agent{}, report) {
+	for _, attribute := range spanAttributes("", "", report) {
 		if attribute.Key == "k8s.object.name" {
 			t.Errorf("the name has %d bytes, want none", len(attribute.Value.AsString()))
 		}
