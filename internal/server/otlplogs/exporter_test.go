@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
@@ -27,11 +28,17 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// memoryQueue is a queue of one goroutine. It has nothing to trim.
-type memoryQueue struct{ records []store.LogRecord }
+// memoryQueue is a queue of one goroutine, which is always one record too long.
+type memoryQueue struct {
+	records []store.LogRecord
+	trims   int64
+}
 
-// TrimLogs implements Queue.
-func (q *memoryQueue) TrimLogs(context.Context) (int64, error) { return 0, nil }
+// TrimLogs implements Queue. Another goroutine calls it.
+func (q *memoryQueue) TrimLogs(context.Context) (int64, error) {
+	q.trims++
+	return 1, nil
+}
 
 // ExportLogs implements Queue.
 func (q *memoryQueue) ExportLogs(ctx context.Context, send func(context.Context, []store.LogRecord) (int, error)) (store.LogExport, error) {
@@ -189,6 +196,91 @@ func TestExport_AnswersOfBackend(t *testing.T) {
 	}
 }
 
+// ofCluster are n records of a cluster.
+func ofCluster(uid string, n int) []store.LogRecord {
+	var all []store.LogRecord
+	for i := range n {
+		all = append(all, store.LogRecord{UID: fmt.Sprint(uid, " ", i), ClusterUID: uid, Event: &threeport.TimelineEvent{}})
+	}
+	return all
+}
+
+// backend is a backend whose answers depend on the UIDs of a request.
+func backend(t *testing.T, answer func(uids []string) int) (e *Exporter, requests *int) {
+	t.Helper()
+	requests = new(int)
+	receiver := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		*requests++
+		w.WriteHeader(answer(received(t, r.Body)))
+	}))
+	t.Cleanup(receiver.Close)
+	e, _ = newExporter(t, otlp.Config{Endpoint: receiver.URL}, &memoryQueue{})
+	return e, requests
+}
+
+func (m metrics) expect(t *testing.T, exported, refused float64) {
+	t.Helper()
+	if got := testutil.ToFloat64(m.exported); got != exported {
+		t.Errorf("%v records count as exported, want %v", got, exported)
+	}
+	if got := testutil.ToFloat64(m.dropped.WithLabelValues("refused")); got != refused {
+		t.Errorf("%v records count as refused, want %v", got, refused)
+	}
+}
+
+// The backend refuses all records of one cluster. They take a limited number of requests, and no record of others is lost.
+func TestExport_ClusterIsRefused_OthersAreAccepted(t *testing.T) {
+	e, requests := backend(t, func(uids []string) int {
+		if slices.ContainsFunc(uids, func(uid string) bool { return strings.HasPrefix(uid, "bad") }) {
+			return http.StatusBadRequest
+		}
+		return http.StatusOK
+	})
+	settled, err := e.export(t.Context(), slices.Concat(ofCluster("a", 100), ofCluster("bad", 300), ofCluster("z", 100)))
+	if settled != 500 || err != nil {
+		t.Errorf("%d records are settled, %v, want all", settled, err)
+	}
+	e.metrics.expect(t, 200, 300)
+	if want := 1 + 1 + maxRefusals + 1; *requests != want {
+		t.Errorf("there were %d requests, want %d", *requests, want)
+	}
+}
+
+// Of a cluster, three records are refused. The others arrive.
+func TestExport_FewRecordsAreRefused_OthersOfTheClusterAreAccepted(t *testing.T) {
+	e, _ := backend(t, func(uids []string) int {
+		for _, bad := range []string{"a 7", "a 250", "a 499"} {
+			if slices.Contains(uids, bad) {
+				return http.StatusBadRequest
+			}
+		}
+		return http.StatusOK
+	})
+	if settled, err := e.export(t.Context(), ofCluster("a", 500)); settled != 500 || err != nil {
+		t.Errorf("%d records are settled, %v, want all", settled, err)
+	}
+	e.metrics.expect(t, 497, 3)
+}
+
+// The backend fails after it accepted some records and refused one.
+func TestExport_FailureInTheMiddle_KeepsSettledRecords(t *testing.T) {
+	e, _ := backend(t, func(uids []string) int {
+		switch {
+		case slices.Contains(uids, "a 1"):
+			return http.StatusBadRequest
+		case slices.Contains(uids, "b 0"):
+			return http.StatusServiceUnavailable
+		default:
+			return http.StatusOK
+		}
+	})
+	settled, err := e.export(t.Context(), slices.Concat(ofCluster("a", 4), ofCluster("b", 4)))
+	if settled != 4 || err == nil {
+		t.Errorf("%d records are settled, %v, want the four of the first cluster and an error", settled, err)
+	}
+	e.metrics.expect(t, 3, 1)
+}
+
 // answers are the answers of a backend in a bubble, which has no network.
 type answers func() (*otlp.Answer, error)
 
@@ -257,6 +349,28 @@ func TestRun_RetryAfter_IsHonoured(t *testing.T) {
 			}
 		})
 	}
+}
+
+// The queue grows while the backend asks for a pause.
+func TestRun_RetryAfter_QueueIsTrimmed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		queue := &memoryQueue{records: events("a")}
+		e, _ := newExporter(t, otlp.Config{Endpoint: "http://127.0.0.1:1"}, queue)
+		e.client = answers(func() (*otlp.Answer, error) {
+			return &otlp.Answer{Code: http.StatusServiceUnavailable, Header: http.Header{"Retry-After": {"600"}}}, nil
+		})
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute+time.Millisecond)
+		defer cancel()
+		if err := e.Run(ctx); err != nil {
+			t.Error(err)
+		}
+		if want := int64(5 * time.Minute / trimInterval); queue.trims != want {
+			t.Errorf("the queue was trimmed %d times, want %d", queue.trims, want)
+		}
+		if got := testutil.ToFloat64(e.metrics.dropped.WithLabelValues("expired")); got != float64(queue.trims) {
+			t.Errorf("%v records count as expired, want %d", got, queue.trims)
+		}
+	})
 }
 
 func TestRetryAfter_Date(t *testing.T) {

@@ -126,8 +126,10 @@ func (s *Store) queuedClusters(ctx context.Context) ([]queuedCluster, error) {
 	return all, err
 }
 
-// TrimLogs removes the oldest records of the clusters with the most bytes, until all records that wait have Config.LogBytes. It returns
-// their number. A cluster keeps at least one record. Call it often: the queue grows in between.
+// TrimLogs removes the oldest records of the clusters with the most bytes, until all records that wait have Config.LogBytes, besides one
+// record of each cluster. It returns their number. Call it often: the queue grows in between.
+//
+// On PostgreSQL, concurrent writes of v0 to one cluster may get the same position, and count once.
 func (s *Store) TrimLogs(ctx context.Context) (removed int64, err error) {
 	clusters, err := s.queuedClusters(ctx)
 	if err != nil {

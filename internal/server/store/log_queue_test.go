@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -284,6 +286,131 @@ func TestLogQueue_TwoReplicas_OneExports(t *testing.T) {
 		})
 		if err != nil {
 			t.Fatal(err)
+		}
+	})
+}
+
+func TestLogQueue_LongCause_IsCut(t *testing.T) {
+	onLogQueues(t, 100, func(t *testing.T, s *Store) {
+		t.Helper()
+		report := statusOf(newWorld(t, s).workload, "Healthy", 1)
+		report.Status.Cause = strings.Repeat("é", maxLoggedCause+1)
+		apply(t, s, "one", report)
+		if n := count(t, s, "SELECT octet_length(cause) FROM log_queue"); n != 2*maxLoggedCause {
+			t.Errorf("the stored cause has %d bytes, want %d", n, 2*maxLoggedCause)
+		}
+		if got, least := count(t, s, "SELECT position FROM log_queue"), int64(rowBytes+2*maxLoggedCause); got < least || got > least+100 {
+			t.Errorf("the record counts %d bytes, want at least %d", got, least)
+		}
+		records, _ := exportLogs(t, s)
+		if got := records[0].Status.Cause; got != strings.Repeat("é", maxLoggedCause) {
+			t.Errorf("the exported cause has %d bytes, want %d", len(got), 2*maxLoggedCause)
+		}
+	})
+}
+
+// The queue is full of records of one cluster.
+func TestLogQueue_TooManyBytes_LargestClusterLoses(t *testing.T) {
+	onLogQueues(t, 6, func(t *testing.T, s *Store) {
+		t.Helper()
+		large, small := newWorld(t, s), newWorld(t, s)
+		apply(t, s, "small", eventOf(small.workload, "before", 1))
+		for i := range 8 {
+			apply(t, s, "large", eventOf(large.workload, fmt.Sprint("event ", i), 1))
+		}
+		apply(t, s, "small", eventOf(small.workload, "after", 1))
+		create(t, s, "WorkloadEvent", "v0", "Normal", "Created", "of v0", reportTime.UnixMicro(), int64(small.workload.ID))
+		if removed := trimLogs(t, s); removed != 4 {
+			t.Errorf("%d records were removed, want 4", removed)
+		}
+		if removed := trimLogs(t, s); removed != 0 {
+			t.Errorf("%d records were removed again, want none", removed)
+		}
+		var got []string
+		records, _ := exportLogs(t, s)
+		for _, r := range records {
+			got = append(got, r.ClusterUID+": "+r.Event.UID)
+		}
+		want := []string{"large: event 4", "large: event 5", "large: event 6", "large: event 7", "small: before", "small: after", "small: v0"}
+		if !slices.Equal(got, want) {
+			t.Errorf("the records that were kept are %q, want %q", got, want)
+		}
+	})
+}
+
+func TestFairShare(t *testing.T) {
+	for _, tc := range []struct {
+		reason string
+		sizes  []int64
+		want   int64
+	}{
+		{"no cluster", nil, math.MaxInt64},
+		{"all fit", []int64{30, 70}, math.MaxInt64},
+		{"one is too large", []int64{101}, 100},
+		{"the large one gives", []int64{1000, 10, 20}, 70},
+		{"both large ones give", []int64{1000, 10, 50}, 45},
+	} {
+		if got := fairShare(tc.sizes, 100); got != tc.want {
+			t.Errorf("%s: the share is %d, want %d", tc.reason, got, tc.want)
+		}
+	}
+}
+
+// A cluster with many records delays those of others by its turn.
+func TestLogQueue_Clusters_TakeTurns(t *testing.T) {
+	onLogQueues(t, 100_000, func(t *testing.T, s *Store) {
+		t.Helper()
+		for _, of := range []struct {
+			cluster string
+			events  int
+		}{{"a", 1200}, {"b", 3}, {"c", 600}} {
+			w := newWorld(t, s)
+			var reports []threeport.Report
+			for i := range of.events {
+				reports = append(reports, eventOf(w.workload, fmt.Sprint("event ", i), 1))
+			}
+			for part := range slices.Chunk(reports, MaxReports) {
+				apply(t, s, of.cluster, part...)
+			}
+		}
+		var batches []string
+		for more := true; more; {
+			records, done := exportLogs(t, s)
+			more = done.More
+			batch := ""
+			for len(records) > 0 {
+				n := slices.IndexFunc(records, func(r LogRecord) bool { return r.ClusterUID != records[0].ClusterUID })
+				if n < 0 {
+					n = len(records)
+				}
+				batch += fmt.Sprint(records[0].ClusterUID, " ", n, " ")
+				records = records[n:]
+			}
+			batches = append(batches, batch)
+		}
+		if want := []string{"a 500 ", "b 3 c 497 ", "c 103 a 397 ", "a 303 "}; !slices.Equal(batches, want) {
+			t.Errorf("the batches are %q, want %q", batches, want)
+		}
+	})
+}
+
+func TestLogQueue_ExportFailsInTheMiddle_SettledRecordsAreRemoved(t *testing.T) {
+	onLogQueues(t, 100, func(t *testing.T, s *Store) {
+		t.Helper()
+		w := newWorld(t, s)
+		apply(t, s, "one", eventOf(w.workload, "a", 1), eventOf(w.workload, "b", 1), eventOf(w.workload, "c", 1))
+		var sent []LogRecord
+		failure := errors.New("no backend")
+		done, err := s.ExportLogs(t.Context(), func(_ context.Context, records []LogRecord) (int, error) {
+			sent = records
+			return 2, failure
+		})
+		if done.Records != 2 || !errors.Is(err, failure) {
+			t.Errorf("the export is %+v, %v, want two settled records and the error of the backend", done, err)
+		}
+		records, _ := exportLogs(t, s)
+		if len(records) != 1 || records[0].UID != sent[2].UID {
+			t.Errorf("%q are sent again, want the last one with its UID", summaries(records))
 		}
 	})
 }
