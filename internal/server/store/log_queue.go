@@ -155,7 +155,7 @@ func (s *Store) TrimLogs(ctx context.Context) (removed int64, err error) {
 	return removed, nil
 }
 
-// fairShare is the largest size that no one has to exceed, so that all sizes together have the total. It sorts the sizes.
+// fairShare limits each size, so that all sizes together have the total. Smaller sizes leave their rest to larger ones. It sorts the sizes.
 func fairShare(sizes []int64, total int64) int64 {
 	slices.Sort(sizes)
 	for i, size := range sizes {
