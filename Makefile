@@ -99,7 +99,8 @@ ATTACK_TESTS  = TestMemory_AgentSendsLargeBodies TestMemory_ViewerListsAllEvents
 	TestMemory_ClientsWithoutCredential_OpenManyConnections TestMemory_ClientsWithoutCredential_SendExpensiveCertificates \
 	TestPipeline_RequestsWithoutCredential_ArePaused TestMemory_WatchesReceiveLongCauses TestMemory_ResumedWatchesAreNotRead \
 	TestStalledSets_OtherClustersReport TestWrites_AgentChangesLockedRow_OthersHaveConnections TestLogin_FormsThatDoNotArrive_DelayNobody \
-	TestClaims_AgentTakesWorkloadOfOtherCluster TestEventUIDs_AgentTakesThoseOfOtherCluster
+	TestClaims_AgentTakesWorkloadOfOtherCluster TestEventUIDs_AgentTakesThoseOfOtherCluster \
+	TestLogs_AgentSendsRefusedRecords_OthersAreExported
 # The unit tests that take longest begin first, so that none is left alone in the end. They wait for API servers and
 # databases in turns: one more package at a time than there are cores.
 LONG_TESTS    = ./internal/agent/reporter ./internal/server/store ./internal/agent/controller

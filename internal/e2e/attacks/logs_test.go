@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -70,6 +71,7 @@ func TestLogs_AgentSendsRefusedRecords_OthersAreExported(t *testing.T) {
 		const refused, honest, sets, bound = "refused", "honest-record", 5, 200
 		opened, arrived := make(chan struct{}), make(chan struct{})
 		var requests atomic.Int64
+		var once sync.Once // a record may arrive again
 		backend := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			body, _ := io.ReadAll(r.Body)
 			select {
@@ -86,7 +88,7 @@ func TestLogs_AgentSendsRefusedRecords_OthersAreExported(t *testing.T) {
 			case bytes.Contains(body, []byte(refused)):
 				w.WriteHeader(http.StatusBadRequest)
 			case bytes.Contains(body, []byte(honest)):
-				close(arrived)
+				once.Do(func() { close(arrived) })
 			}
 		}))
 		t.Cleanup(backend.Close)
