@@ -136,7 +136,8 @@ var replacesPods = map[schema.GroupKind]bool{
 
 // Combine assesses a resource by itself and by its dependents: a Deployment whose Pods crash is not Reconciling. Failed
 // Pods do not change a resource that has completed. The kind is empty for the objects that belong to a workload by
-// its label alone. The time depends on the number of different causes, not on the number of dependents.
+// its label alone. The assessments of the dependents come in through [Dependents.Set]. The time depends on the number of different
+// causes, not on the number of dependents.
 func (f *Dependents) Combine(kind schema.GroupKind, self Assessment) Aggregate {
 	if len(f.byUID) == 0 || self.HasCompleted() {
 		return Aggregate{Assessment: self}

@@ -74,7 +74,7 @@ func (a *V0Sender) event(ctx context.Context, ev observe.Event, item outbox.Item
 	switch {
 	case err != nil:
 		return receipt, err
-	case created:
+	case created: // else the control plane has a row with the UID, which it returned
 		return outbox.Receipt{RowID: row, Instance: ev.Workload}, nil
 	}
 	receipt = outbox.Receipt{RowID: row}
