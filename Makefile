@@ -103,7 +103,7 @@ ATTACK_TESTS  = TestMemory_AgentSendsLargeBodies TestMemory_ViewerListsAllEvents
 	TestLogs_AgentSendsRefusedRecords_OthersAreExported
 # The unit tests that take longest begin first, so that none is left alone in the end. They wait for API servers and
 # databases in turns: one more package at a time than there are cores.
-LONG_TESTS    = ./internal/agent/reporter ./internal/server/store ./internal/agent/controller
+LONG_TESTS    = ./internal/server/store ./internal/agent/reporter ./internal/server ./internal/agent/controller ./internal/agent/informers ./internal/kubectl
 UNIT_TESTS    = $(LONG_TESTS) ./...
 UNIT_AT_ONCE  = $$(($$(nproc 2>/dev/null || echo 4) + 1))
 

@@ -11,7 +11,6 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
@@ -25,7 +24,8 @@ const (
 	TestLimit = 20 * time.Minute
 )
 
-// poll is the interval of Eventually.
+// poll is the interval of Eventually. A check that takes long, such as a process, has pauses that are four times as long, so that it
+// leaves the processor to other tests.
 const poll = 50 * time.Millisecond
 
 // World is the environment of one test.
@@ -103,13 +103,16 @@ func (w *World) Eventually(condition string, check func() error) {
 // EventuallyWithin is Eventually with a limit that the agent has to keep. Both also work in a cleanup.
 func (w *World) EventuallyWithin(limit time.Duration, condition string, check func() error) {
 	w.Helper()
-	var last error
-	err := wait.PollUntilContextTimeout(context.WithoutCancel(w.Ctx), poll, limit, true, func(context.Context) (bool, error) {
-		last = check()
-		return last == nil, nil
-	})
-	if err != nil {
-		w.Fatalf("the test waited %s for %s: %v", limit, condition, last)
+	for end := time.Now().Add(limit); ; {
+		begin := time.Now()
+		err := check()
+		if err == nil {
+			return
+		}
+		if time.Now().After(end) {
+			w.Fatalf("the test waited %s for %s: %v", limit, condition, err)
+		}
+		<-time.After(max(poll, 4*min(time.Since(begin), time.Second)))
 	}
 }
 
