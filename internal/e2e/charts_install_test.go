@@ -1,11 +1,12 @@
 package e2e
 
 import (
-	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/threeport/threeport-agent/internal/e2e/monitoring"
 )
 
 // TestCharts_Install applies the charts to one API server: each rendered object in a dry run, then releases with each version of Helm.
@@ -68,27 +69,10 @@ func chartsAreAccepted(c chartInstallTest) {
 // installMonitoringCRDs defines the kinds of the Prometheus Operator, without their schemas.
 func (c chartInstallTest) installMonitoringCRDs() {
 	c.Helper()
-	var manifest strings.Builder
-	names := []string{"wait", "--for=condition=Established", "--timeout=2m"}
-	for _, kind := range []string{"PodMonitor", "ServiceMonitor", "PrometheusRule"} {
-		singular := strings.ToLower(kind)
-		fmt.Fprintf(&manifest, `---
-apiVersion: apiextensions.k8s.io/v1
-kind: CustomResourceDefinition
-metadata: {name: %[1]ss.monitoring.coreos.com}
-spec:
-  group: monitoring.coreos.com
-  scope: Namespaced
-  names: {kind: %[2]s, plural: %[1]ss, singular: %[1]s}
-  versions:
-  - {name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}}
-`, singular, kind)
-		names = append(names, "crd/"+singular+"s.monitoring.coreos.com")
-	}
 	path := filepath.Join(c.TempDir(), "monitoring.yaml")
-	c.charts.write(path, manifest.String())
+	c.charts.write(path, strings.Join(monitoring.OperatorKinds(), "---"))
 	c.run("apply", "--server-side", "-f", path)
-	c.run(names...)
+	c.run("wait", "--for=condition=Established", "--timeout=2m", "-f", path)
 }
 
 // upgradeAndUninstall installs an older chart of the agent, upgrades it to the present one, uninstalls it and installs it again. The

@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/threeport/threeport-agent/internal/e2e/cluster"
+	"github.com/threeport/threeport-agent/internal/e2e/helm"
 )
 
 // chart is a Helm chart of the project and the kustomization that it corresponds to.
@@ -47,18 +48,16 @@ var findChartTools = sync.OnceValues(func() (chartTools, error) {
 		return chartTools{}, err
 	}
 	var tools chartTools
-	for _, tool := range []struct {
-		path                    *string
-		folder, module, command string
-	}{
-		{path: &tools.helm4, folder: "helm4", module: "helm.sh/helm/v4", command: "/cmd/helm"},
-		{path: &tools.helm3, folder: "helm3", module: "helm.sh/helm/v3", command: "/cmd/helm"},
-		{path: &tools.kustomize, folder: "kustomize", module: "sigs.k8s.io/kustomize/kustomize/v5"},
-	} {
-		program := cluster.Program{Source: filepath.Join(root, "hack", tool.folder), Module: tool.module, Package: tool.module + tool.command}
-		if *tool.path, err = program.Build(context.Background(), os.Stderr); err != nil {
-			return chartTools{}, err
-		}
+	const module = "sigs.k8s.io/kustomize/kustomize/v5"
+	kustomize := cluster.Program{Source: filepath.Join(root, "hack", "kustomize"), Module: module, Package: module}
+	if tools.kustomize, err = kustomize.Build(context.Background(), os.Stderr); err != nil {
+		return chartTools{}, err
+	}
+	if tools.helm4, err = helm.Build(context.Background(), root, 4); err != nil {
+		return chartTools{}, err
+	}
+	if tools.helm3, err = helm.Build(context.Background(), root, 3); err != nil {
+		return chartTools{}, err
 	}
 	return tools, nil
 })
@@ -83,7 +82,7 @@ func (c chartTest) try(name string, args ...string) (string, error) {
 	cmd := exec.CommandContext(c.Context(), name, args...)
 	cmd.Dir = filepath.Join("..", "..")
 	home := c.TempDir() // Helm neither reads nor writes the user's configuration.
-	cmd.Env = append(os.Environ(), "HELM_CACHE_HOME="+home, "HELM_CONFIG_HOME="+home, "HELM_DATA_HOME="+home)
+	cmd.Env = append(os.Environ(), helm.Environment(home)...)
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	if err := cmd.Run(); err != nil {

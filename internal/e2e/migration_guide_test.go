@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/threeport/threeport-agent/internal/e2e/documents"
+	"github.com/threeport/threeport-agent/internal/e2e/helm"
 )
 
 // TestMigration_Guide runs the commands of docs/migrate.md on one API server, for each way to install the agent.
@@ -83,8 +84,8 @@ func newGuideTest(target installTarget, charts chartTest) guideTest {
 			g.Fatal(err)
 		}
 	}
-	g.env = append(os.Environ(), "PATH="+tools+string(os.PathListSeparator)+os.Getenv("PATH"), "KUBECONFIG="+g.kubeconfig,
-		"HOME="+home, "HELM_CACHE_HOME="+home, "HELM_CONFIG_HOME="+home, "HELM_DATA_HOME="+home)
+	g.env = append(os.Environ(), "PATH="+tools+string(os.PathListSeparator)+os.Getenv("PATH"), "KUBECONFIG="+g.kubeconfig, "HOME="+home)
+	g.env = append(g.env, helm.Environment(home)...)
 	return g
 }
 

@@ -48,20 +48,20 @@ func PodLabelsOf(kind schema.GroupKind, obj runtime.Object) PodLabels {
 	return out
 }
 
-// boundedLabels returns the labels of a field, or nil if they exceed the limits.
+// boundedLabels returns the labels of a field, or nil if they exceed the limits or are no texts.
 func boundedLabels(obj map[string]any, field ...string) map[string]string {
-	labels, _, _ := unstructured.NestedFieldNoCopy(obj, field...)
-	values, _ := labels.(map[string]any)
-	if len(values) > maxPodLabels {
+	found, _, _ := unstructured.NestedFieldNoCopy(obj, field...)
+	labels, _ := found.(map[string]any)
+	if len(labels) > maxPodLabels {
 		return nil
 	}
-	out, _, _ := unstructured.NestedStringMap(obj, field...)
-	bytes := 0
-	for key, value := range out {
-		bytes += len(key) + len(value)
-	}
-	if bytes > maxPodLabelBytes {
-		return nil
+	out, bytes := make(map[string]string, len(labels)), 0
+	for key, value := range labels {
+		text, ok := value.(string)
+		if bytes += len(key) + len(text); !ok || bytes > maxPodLabelBytes {
+			return nil
+		}
+		out[key] = text
 	}
 	return out
 }

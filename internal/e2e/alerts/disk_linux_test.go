@@ -1,8 +1,6 @@
 package alerts
 
 import (
-	"context"
-	"errors"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -14,7 +12,6 @@ import (
 
 	"github.com/threeport/threeport-agent/api/v1alpha1"
 	"github.com/threeport/threeport-agent/internal/e2e/monitoring"
-	"github.com/threeport/threeport-agent/internal/e2e/upstream"
 )
 
 // The disk of SQLite is full.
@@ -38,13 +35,7 @@ func TestAlerts_DatabaseFull(t *testing.T) {
 		Inject: func() {
 			w.Fill(filler)
 			// The agent soon tries once a minute, which is rare in the test's minutes. Other clients write too.
-			stopWrites = w.Repeat(time.Second, func(ctx context.Context) error {
-				_, err := w.Upstream.API.Create(ctx, upstream.WorkloadInstances, map[string]any{"Name": "other-" + time.Now().Format(time.RFC3339Nano)})
-				if err == nil {
-					return errors.New("a full database accepts a row")
-				}
-				return nil
-			})
+			stopWrites = w.RepeatRefusedWrites(time.Second)
 			w.Patch(w.object, `{"data": {"key": "changed"}}`)
 		},
 		Visible: func() {

@@ -27,7 +27,6 @@ import (
 	"github.com/threeport/threeport-agent/internal/e2e/cluster"
 	"github.com/threeport/threeport-agent/internal/e2e/monitoring"
 	"github.com/threeport/threeport-agent/internal/e2e/operator"
-	"github.com/threeport/threeport-agent/internal/e2e/upstream"
 )
 
 // Each fault is visible in a status, a metric and an alert with a section of the runbook. The programs heal without a restart.
@@ -292,13 +291,7 @@ func (i *installation) databaseFull() {
 		Inject: func() {
 			i.Fill(filler)
 			// The agent soon tries once a minute, which is rare in the test's minutes. Other clients write too.
-			stopWrites = i.Repeat(500*time.Millisecond, func(ctx context.Context) error {
-				_, err := i.Upstream.API.Create(ctx, upstream.WorkloadInstances, map[string]any{"Name": "other-" + time.Now().Format(time.RFC3339Nano)})
-				if err == nil {
-					return errors.New("a full database accepts a row")
-				}
-				return nil
-			})
+			stopWrites = i.RepeatRefusedWrites(500 * time.Millisecond)
 			i.Patch(i.object, `{"data": {"key": "changed while the database is full"}}`)
 		},
 		Visible: func() {

@@ -3,6 +3,7 @@ package installed
 import (
 	"path/filepath"
 
+	"github.com/threeport/threeport-agent/internal/e2e/helm"
 	"github.com/threeport/threeport-agent/internal/e2e/operator"
 )
 
@@ -72,7 +73,7 @@ func agentByChart(i *installation, token bool) {
 func (i *installation) upgrade(namespace, name string, values ...string) {
 	i.Helper()
 	home := i.TempDir() // Helm neither reads nor writes the user's configuration.
-	i.run([]string{"HELM_CACHE_HOME=" + home, "HELM_CONFIG_HOME=" + home, "HELM_DATA_HOME=" + home}, shared.helm, append([]string{
+	i.run(helm.Environment(home), shared.helm, append([]string{
 		"upgrade", "--install", "--force-conflicts", name, filepath.Join(root, "config", "charts", name), "--namespace", namespace, "--kubeconfig", i.cluster.Kubeconfig(),
 	}, values...)...)
 	i.awaitRollout(namespace, name)

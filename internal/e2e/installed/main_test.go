@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/threeport/threeport-agent/internal/e2e/cluster"
+	"github.com/threeport/threeport-agent/internal/e2e/helm"
 	"github.com/threeport/threeport-agent/internal/e2e/image"
 	"github.com/threeport/threeport-agent/internal/e2e/monitoring"
 	"github.com/threeport/threeport-agent/internal/e2e/operator"
@@ -47,9 +48,7 @@ func setUp(s *world.Suite) error {
 		return err
 	})
 	builds.Go(func() (err error) {
-		const module = "helm.sh/helm/v4"
-		helm := cluster.Program{Source: filepath.Join(root, "hack", "helm4"), Module: module, Package: module + "/cmd/helm"}
-		shared.helm, err = helm.Build(s.Ctx, os.Stderr)
+		shared.helm, err = helm.Build(s.Ctx, root, 4)
 		return err
 	})
 	return builds.Wait()

@@ -7,7 +7,6 @@ import (
 	"net"
 	"os"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -26,19 +25,8 @@ const prometheusToken = "threeport-prometheus-token"
 // createMonitoringKinds creates the kinds of the Prometheus Operator, without their schemas.
 func (i *installation) createMonitoringKinds() {
 	i.Helper()
-	for _, kind := range []string{"PodMonitor", "ServiceMonitor", "PrometheusRule"} {
-		singular := strings.ToLower(kind)
-		i.AwaitCondition(i.Create(fmt.Sprintf(`
-apiVersion: apiextensions.k8s.io/v1
-kind: CustomResourceDefinition
-metadata: {name: %[1]ss.monitoring.coreos.com}
-spec:
-  group: monitoring.coreos.com
-  scope: Namespaced
-  names: {kind: %[2]s, plural: %[1]ss, singular: %[1]s}
-  versions:
-  - {name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}}
-`, singular, kind)), "Established")
+	for _, manifest := range monitoring.OperatorKinds() {
+		i.AwaitCondition(i.Create(manifest), "Established")
 	}
 }
 

@@ -10,28 +10,27 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/threeport/threeport-agent/internal/e2e/cluster"
+	"github.com/threeport/threeport-agent/internal/e2e/helm"
 	"github.com/threeport/threeport-agent/internal/e2e/operator"
 )
 
-// helm runs the pinned Helm on the namespace of the agent.
-type helm struct {
+// helmOfAgent runs the pinned Helm on the namespace of the agent.
+type helmOfAgent struct {
 	*operatorWorld
 	program string
 }
 
-func newHelm(w *operatorWorld) helm {
+func newHelm(w *operatorWorld) helmOfAgent {
 	w.Helper()
-	const module = "helm.sh/helm/v4"
-	program, err := cluster.Program{Source: filepath.Join(root, "hack", "helm4"), Module: module, Package: module + "/cmd/helm"}.Build(w.Ctx, os.Stderr)
+	program, err := helm.Build(w.Ctx, root, 4)
 	w.Must(err)
-	return helm{w, program}
+	return helmOfAgent{w, program}
 }
 
-func (h helm) try(ctx context.Context, args ...string) error {
+func (h helmOfAgent) try(ctx context.Context, args ...string) error {
 	cmd := exec.CommandContext(ctx, h.program, append(args, "--namespace", operator.Namespace, "--kubeconfig", shared.cluster.Kubeconfig())...)
 	home := h.TempDir() // Helm neither reads nor writes the user's configuration.
-	cmd.Env = append(os.Environ(), "HELM_CACHE_HOME="+home, "HELM_CONFIG_HOME="+home, "HELM_DATA_HOME="+home)
+	cmd.Env = append(os.Environ(), helm.Environment(home)...)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("helm %s: %w\n%s", strings.Join(args, " "), err, out)
 	}
@@ -39,7 +38,7 @@ func (h helm) try(ctx context.Context, args ...string) error {
 }
 
 // release runs Helm with a release of the chart, and waits for the rollout.
-func (h helm) release(command string, args ...string) {
+func (h helmOfAgent) release(command string, args ...string) {
 	h.Helper()
 	chart := filepath.Join(root, "config", "charts", operator.Name)
 	h.Must(h.try(h.Ctx, append([]string{command, operator.Name, chart}, args...)...))

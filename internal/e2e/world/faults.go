@@ -6,10 +6,13 @@ import (
 	"errors"
 	"os"
 	"syscall"
+	"time"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/threeport/threeport-agent/internal/e2e/upstream"
 )
 
 // Permit sets whether the agent may list and watch a resource of the core group, and waits until the API server decides accordingly. The
@@ -59,4 +62,16 @@ func (w *World) Fill(path string) {
 			w.Must(err)
 		}
 	}
+}
+
+// RepeatRefusedWrites creates a row of the control plane at an interval until stop is called. Its database is full, so it has to refuse
+// each of them.
+func (w *World) RepeatRefusedWrites(interval time.Duration) (stop func()) {
+	return w.Repeat(interval, func(ctx context.Context) error {
+		_, err := w.Upstream.API.Create(ctx, upstream.WorkloadInstances, map[string]any{"Name": "other-" + time.Now().Format(time.RFC3339Nano)})
+		if err == nil {
+			return errors.New("a full database accepts a row")
+		}
+		return nil
+	})
 }
