@@ -163,6 +163,8 @@ func (r *rollout) setReady(ctx context.Context, ready bool) error {
 // test counts the status writes by the versions of the ThreeportWorkload.
 func TestReconcile_BusyWorkload_BoundsStatusWrites(t *testing.T) {
 	const busy = 12 * time.Second
+	round := time.NewTicker(100 * time.Millisecond) // 70 changes a second
+	defer round.Stop()
 	w := newWorld(t)
 	r := w.rollout(5)
 	w.Cleanup(func() { r.remove(w) })
@@ -194,6 +196,7 @@ func TestReconcile_BusyWorkload_BoundsStatusWrites(t *testing.T) {
 			w.must(err)
 		}
 		changes += len(r.pods) + 2
+		<-round.C
 	}
 	caughtUp()
 	took := time.Since(began)
