@@ -39,9 +39,10 @@ func NewMetrics(registry prometheus.Registerer, box *outbox.Outbox) *Metrics {
 				"The result `gone`: the row was removed; `unknown`: the row never existed, and the report is kept.",
 		}, []string{"kind", "result"}),
 		delay: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name:    "threeport_agent_report_delay_seconds",
-			Help:    "Time from when a report was seen to when the control plane accepted it.",
-			Buckets: prometheus.ExponentialBuckets(0.001, 4, 10),
+			Name: "threeport_agent_report_delay_seconds",
+			Help: "Time from when a report was seen to when the control plane accepted it.",
+			// 60 s is the threshold of ThreeportAgentDeliveryDelayed. A quantile is exact at the limits of buckets only.
+			Buckets: []float64{0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600},
 
 			NativeHistogramBucketFactor: nativeBucketFactor, NativeHistogramMaxBucketNumber: maxNativeBuckets,
 		}, []string{"kind"}),
