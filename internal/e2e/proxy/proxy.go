@@ -45,7 +45,7 @@ type Proxy struct {
 	writes   []oracle.Write
 	script   func(Request) Fault
 	rows     map[string]*sync.Mutex // one request at a time for a key, so that the record has their order
-	open     int
+	open     map[string]int         // requests by the name of their listener
 	mostOpen int
 }
 
@@ -54,7 +54,7 @@ func New(t *testing.T) *Proxy {
 	t.Helper()
 	transport := &http.Transport{MaxIdleConnsPerHost: 64}
 	t.Cleanup(transport.CloseIdleConnections)
-	return &Proxy{client: &http.Client{Transport: transport}, backends: map[string]bool{}, rows: map[string]*sync.Mutex{}}
+	return &Proxy{client: &http.Client{Transport: transport}, backends: map[string]bool{}, rows: map[string]*sync.Mutex{}, open: map[string]int{}}
 }
 
 // AddBackend adds a control plane, given by its URL.
@@ -103,7 +103,7 @@ func (p *Proxy) Listen(t *testing.T, name string) string {
 
 func (p *Proxy) serve(w http.ResponseWriter, req *http.Request, r Request) {
 	id, f := p.begin(r)
-	defer p.end()
+	defer p.end(r)
 	if f.Status != 0 {
 		await(req, f.Hold)
 		answerError(w, r, f)
@@ -151,8 +151,8 @@ func answerError(w http.ResponseWriter, r Request, f Fault) {
 func (p *Proxy) begin(r Request) (id int, f Fault) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.open++
-	p.mostOpen = max(p.mostOpen, p.open)
+	p.open[r.From]++
+	p.mostOpen = max(p.mostOpen, p.open[r.From])
 	p.requests = append(p.requests, r)
 	if p.script != nil {
 		f = p.script(r)
@@ -160,10 +160,10 @@ func (p *Proxy) begin(r Request) (id int, f Fault) {
 	return len(p.requests) - 1, f
 }
 
-func (p *Proxy) end() {
+func (p *Proxy) end(r Request) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.open--
+	p.open[r.From]--
 }
 
 // Answer is an answer of the control plane.
@@ -283,7 +283,7 @@ func (p *Proxy) Count(matches func(Request) bool) int {
 	return n
 }
 
-// Busiest returns the largest number of requests within a second, and of simultaneously open requests.
+// Busiest returns the largest number of requests within a second, and of simultaneously open requests of one listener.
 func (p *Proxy) Busiest() (perSecond, open int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
