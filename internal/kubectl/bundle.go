@@ -56,7 +56,7 @@ func (o *doctorOptions) writeBundle(ctx context.Context, in *installation, r *do
 	if err != nil {
 		return err
 	}
-	b := &bundle{now: in.now, logBytes: maxLogBytes}
+	b := &bundle{now: in.now}
 	err = writeNewFile(o.bundle, func(out io.Writer) error {
 		return b.write(out, func() error {
 			if err := b.addReport(r); err != nil {
@@ -110,10 +110,9 @@ func writeNewFile(path string, write func(io.Writer) error) (err error) {
 
 // bundle is an archive for the people who support the agent. All its texts are redacted.
 type bundle struct {
-	now      time.Time
-	logBytes int // the maximum size of a log
-	archive  *tar.Writer
-	missing  []string // files that are not in the bundle, each with the reason
+	now     time.Time
+	archive *tar.Writer
+	missing []string // files that are not in the bundle, each with the reason
 }
 
 // write writes the archive. The function adds the files.

@@ -73,7 +73,7 @@ func (b *bundle) addLog(ctx context.Context, logs logSource, pod *corev1.Pod, co
 	if previous {
 		name = fmt.Sprintf("logs/%s/%s/%s.previous.log", pod.Namespace, pod.Name, container)
 	}
-	text, cut, err := readLog(ctx, logs, pod, container, previous, b.logBytes)
+	text, cut, err := readLog(ctx, logs, pod, container, previous)
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()
@@ -82,7 +82,7 @@ func (b *bundle) addLog(ctx context.Context, logs logSource, pod *corev1.Pod, co
 	case err != nil:
 		b.missing = append(b.missing, name+": "+err.Error())
 	case cut:
-		b.missing = append(b.missing, fmt.Sprintf("%s: all but the last %d MiB", name, b.logBytes>>20))
+		b.missing = append(b.missing, fmt.Sprintf("%s: all but the last %d MiB", name, maxLogBytes>>20))
 	}
 	if len(text) == 0 {
 		return nil
@@ -90,13 +90,13 @@ func (b *bundle) addLog(ctx context.Context, logs logSource, pod *corev1.Pod, co
 	return b.add(name, redactText(text))
 }
 
-func readLog(ctx context.Context, logs logSource, pod *corev1.Pod, container string, previous bool, limit int) (text []byte, cut bool, err error) {
+func readLog(ctx context.Context, logs logSource, pod *corev1.Pod, container string, previous bool) (text []byte, cut bool, err error) {
 	in, err := logs.open(ctx, pod, container, previous)
 	if err != nil {
 		return nil, false, err
 	}
 	defer in.Close() //nolint:errcheck // it is only read
-	return lastLines(in, limit)
+	return lastLines(in, maxLogBytes)
 }
 
 // lastLines returns the last whole lines of a text, and whether it left out others. It keeps at most twice the limit in memory.

@@ -222,19 +222,18 @@ func (l recordedLogs) open(_ context.Context, pod *corev1.Pod, container string,
 }
 
 func TestBundle_Logs_AreBoundedAndRedacted(t *testing.T) {
-	const limit = 1 << 20
 	pod := corev1.Pod{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "agent"}, {Name: "sidecar"}}}}
 	pod.Namespace, pod.Name = "agents", "agent-0"
 	pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "agent", RestartCount: 2}}
 	logs := recordedLogs{
-		"agent-0/agent": strings.Repeat("an early line\n", limit/10) + "GET https://user:planted-1@host\n" +
+		"agent-0/agent": strings.Repeat("an early line\n", maxLogBytes/10) + "GET https://user:planted-1@host\n" +
 			"Authorization: Bearer planted-2-token\n" + `{"token":"planted-3","msg":"kept"}` + "\n" +
 			"-----BEGIN PRIVATE KEY-----\nplanted-4\n-----END PRIVATE KEY-----\npassword=planted-5 --token-file=/etc/threeport/cert/token\n" +
 			"eyJhbGciOiJIUzI1NiJ9.eyJwbGFudGVkLTYi.planted-6\nthe last line\n",
 		"agent-0/agent/previous": "panic: out of luck\n",
 	}
 	var out bytes.Buffer
-	b := &bundle{now: goldenTime, logBytes: limit}
+	b := &bundle{now: goldenTime}
 	err := b.write(&out, func() error {
 		return errors.Join(b.addLogs(t.Context(), logs, []corev1.Pod{pod}), b.addMissing())
 	})
@@ -243,7 +242,7 @@ func TestBundle_Logs_AreBoundedAndRedacted(t *testing.T) {
 	}
 	files := readBundle(t, &out)
 	current := files["logs/agents/agent-0/agent.log"]
-	if !strings.HasSuffix(current, "the last line\n") || !strings.HasPrefix(current, "an early line\n") || len(current) > limit {
+	if !strings.HasSuffix(current, "the last line\n") || !strings.HasPrefix(current, "an early line\n") || len(current) > maxLogBytes {
 		t.Errorf("the log has %d bytes, from %.40q to %q; want whole lines up to the last", len(current), current, current[max(0, len(current)-40):])
 	}
 	for _, kept := range []string{`"msg":"kept"`, "--token-file=/etc/threeport/cert/token", "GET https://[redacted]@host"} {
@@ -254,7 +253,7 @@ func TestBundle_Logs_AreBoundedAndRedacted(t *testing.T) {
 	if files["logs/agents/agent-0/agent.previous.log"] != "panic: out of luck\n" {
 		t.Errorf("the bundle has %d files, without the log before the restart", len(files))
 	}
-	for _, want := range []string{"agent.log: all but the last 1 MiB", "sidecar.log: the kubelet does not answer"} {
+	for _, want := range []string{"agent.log: all but the last 5 MiB", "sidecar.log: the kubelet does not answer"} {
 		if !strings.Contains(files[bundleMissing], want) {
 			t.Errorf("%s has no %q: %s", bundleMissing, want, files[bundleMissing])
 		}
@@ -276,7 +275,7 @@ func TestPodLogs_RequestsTheLastLines(t *testing.T) {
 	}
 	pod := &corev1.Pod{}
 	pod.Namespace, pod.Name = "agents", "agent-0"
-	text, cut, err := readLog(t.Context(), &podLogs{client}, pod, "agent", true, maxLogBytes)
+	text, cut, err := readLog(t.Context(), &podLogs{client}, pod, "agent", true)
 	if err != nil || cut || string(text) != "a line\n" {
 		t.Errorf("the log is %q, cut %t, error %v; want the line of the server", text, cut, err)
 	}
