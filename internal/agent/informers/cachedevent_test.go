@@ -19,9 +19,9 @@ import (
 )
 
 // The cache has all Events of the cluster, and anybody may create Events about objects that do not exist. 60,000 of them with short
-// messages fit a quarter of the agent's memory limit of 256 MiB.
+// messages fit an eighth of the agent's memory limit of 256 MiB.
 func TestEventCache_UnownedEvents_TakeLittleMemory(t *testing.T) {
-	const n, limit = 60_000, 1000 // bytes per Event
+	const n, limit = 60_000, 600 // bytes per Event
 	do := transform(eventKind, allListed(false), nil)
 	indexer := cache.NewIndexer(cache.MetaNamespaceKeyFunc, eventIndexers)
 	before := heapBytes()
@@ -55,7 +55,7 @@ func TestEventCache_LongTexts_TakeLittleMemory(t *testing.T) {
 		ev := unownedEvent(i)
 		ev.Reason, ev.Message, ev.Type = long, long, long
 		ev.InvolvedObject.Kind, ev.InvolvedObject.Name, ev.InvolvedObject.APIVersion, ev.InvolvedObject.UID = long, long, long, types.UID(long)
-		kept = append(kept, newCachedEvent(decoded(t, ev)))
+		kept = append(kept, cachedForm(t, ev))
 	}
 	if each := (heapBytes() - before) / n; each > limit {
 		t.Errorf("a cached Event takes %d bytes, want at most %d", each, limit)
@@ -113,6 +113,16 @@ func decoded[T any, P interface {
 	return out
 }
 
+// cachedForm returns what the cache keeps of an Event.
+func cachedForm(t *testing.T, ev *corev1.Event) *cachedEvent {
+	t.Helper()
+	cached, err := newCachedEvent(decoded(t, ev))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return cached
+}
+
 func TestCachedEvent_ReportEqualsThatOfTheWholeEvent(t *testing.T) {
 	legacy := unownedEvent(1)
 	modern := unownedEvent(2)
@@ -122,7 +132,7 @@ func TestCachedEvent_ReportEqualsThatOfTheWholeEvent(t *testing.T) {
 	bare := &corev1.Event{ObjectMeta: metav1.ObjectMeta{Namespace: "app", Name: "bare", UID: "u", ResourceVersion: "1", CreationTimestamp: legacy.CreationTimestamp}}
 	for name, ev := range map[string]*corev1.Event{"legacy": legacy, "with a series": modern, "with few fields": bare} {
 		attribution := target.Attribution{Instance: target.Instance{Type: target.WorkloadInstance, ID: 1}}
-		cached := newCachedEvent(decoded(t, ev)).event()
+		cached := cachedForm(t, ev).event()
 		if want, got := observe.NewEvent(ev, attribution), observe.NewEvent(cached, attribution); !reflect.DeepEqual(got, want) {
 			t.Errorf("%s: the cached Event is reported as\n     %+v, want\n     %+v", name, got, want)
 		}
@@ -133,13 +143,41 @@ func TestCachedEvent_ReportEqualsThatOfTheWholeEvent(t *testing.T) {
 	}
 }
 
+// The names and UIDs of an Event are whatever its creator chooses. The cache returns them as they are.
+func TestCachedEvent_UnusualIdentities_AreKept(t *testing.T) {
+	for _, test := range []struct {
+		name, event, involved string
+		uid                   types.UID
+	}{
+		{name: "by convention", event: "web-1.17a", involved: "web-1", uid: "5c4d3e2f-4e5f-6a7b-8c9d-000000000001"},
+		{name: "object with a dot", event: "web.example.17a", involved: "web.example", uid: "node-1"},
+		{name: "named after another object", event: "web-1.17a", involved: "web-2", uid: "5C4D3E2F-4E5F-6A7B-8C9D-000000000001"},
+		{name: "without a dot", event: "web", involved: "web", uid: "b23456789abcdefg"},
+		{name: "without an object", event: "web.17a", involved: "", uid: ""},
+		{name: "without an object and a dot", event: "web", involved: "", uid: "t"},
+		{name: "UUID without hyphens", event: "web-1.17a", involved: "web-1", uid: "5c4d3e2f4e5f6a7b8c9d000000000001"},
+	} {
+		ev := unownedEvent(1)
+		ev.Name, ev.InvolvedObject.Name, ev.UID, ev.InvolvedObject.UID = test.event, test.involved, test.uid, test.uid
+		cached := cachedForm(t, ev)
+		got := cached.event()
+		if got.Name != ev.Name || got.UID != ev.UID || got.InvolvedObject.Name != test.involved || got.InvolvedObject.UID != test.uid {
+			t.Errorf("%s: the cache returns Event %s (%s) about %s (%s), want %s (%s) about %s (%s)", test.name,
+				got.Name, got.UID, got.InvolvedObject.Name, got.InvolvedObject.UID, ev.Name, ev.UID, test.involved, test.uid)
+		}
+		if o := cached.GetObjectMeta(); o.GetName() != ev.Name || o.GetUID() != ev.UID || o.GetResourceVersion() != ev.ResourceVersion {
+			t.Errorf("%s: the metadata are %s (%s) of version %s, want those of the Event", test.name, o.GetName(), o.GetUID(), o.GetResourceVersion())
+		}
+	}
+}
+
 // Two values in one bucket do not find each other's Events.
 func TestEventIndex_SharedBucket_FindsOnlyTheValue(t *testing.T) {
 	indexer := cache.NewIndexer(cache.MetaNamespaceKeyFunc, eventIndexers)
 	var events []*corev1.Event
 	for i := range 2 * eventBuckets {
 		events = append(events, unownedEvent(i))
-		if err := indexer.Add(newCachedEvent(events[i])); err != nil {
+		if err := indexer.Add(cachedForm(t, events[i])); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -150,7 +188,7 @@ func TestEventIndex_SharedBucket_FindsOnlyTheValue(t *testing.T) {
 			eventsByUID: string(ev.InvolvedObject.UID), eventsByName: observe.InvolvedObject(ev).String(),
 		} {
 			var found []string
-			p.eachEvent(index, value, func(e *cachedEvent) { found = append(found, e.name) })
+			p.eachEvent(index, value, func(e *corev1.Event) { found = append(found, e.Name) })
 			if got := strings.Join(found, " "); got != ev.Name {
 				t.Errorf("index %s finds %q for %s, want %q", index, got, value, ev.Name)
 			}

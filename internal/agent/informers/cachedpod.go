@@ -56,14 +56,21 @@ func (p *cachedPod) identify(o *metav1.ObjectMeta) {
 	o.Namespace, o.Name, o.UID, o.ResourceVersion = p.namespace.Value(), p.name, p.uid, p.resourceVersion
 }
 
-// metadata returns the metadata of the trimmed Pod. PartialObjectMetadata has them in the same field, and skips the others.
+// metadata returns the metadata of the trimmed Pod.
 func (p *cachedPod) metadata() metav1.Object {
+	o := decodeMetadata(p.encoded)
+	p.identify(o)
+	return o
+}
+
+// decodeMetadata returns the metadata of an encoded object of the cache. PartialObjectMetadata has them in the same field as other
+// kinds, and skips the other fields.
+func decodeMetadata(encoded []byte) *metav1.ObjectMeta {
 	partial := &metav1.PartialObjectMetadata{}
-	if err := partial.Unmarshal(p.encoded); err != nil { // newCachedPod encoded it
-		panic(fmt.Sprintf("decode metadata of Pod %s/%s: %v", p.namespace.Value(), p.name, err))
+	if err := partial.Unmarshal(encoded); err != nil { // the agent encoded it
+		panic(fmt.Sprintf("decode metadata: %v", err))
 	}
-	p.identify(&partial.ObjectMeta)
-	return partial
+	return &partial.ObjectMeta
 }
 
 // metadataOf returns the metadata of a cached object, with its owners and labels.

@@ -4,7 +4,11 @@ import (
 	"hash/maphash"
 	"strconv"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/tools/cache"
+
+	"github.com/threeport/threeport-agent/internal/agent/observe"
+	"github.com/threeport/threeport-agent/internal/agent/target"
 )
 
 // eventIndex is an index of Events by their involved object. An index of client-go has a set for each value. Most sets would
@@ -34,29 +38,37 @@ var eventIndexers = cache.Indexers{
 // bucket implements cache.IndexFunc.
 func (x eventIndex) bucket(obj any) ([]string, error) {
 	ev, ok := obj.(*cachedEvent)
-	if !ok || x.value(ev) == "" {
+	if !ok {
 		return nil, nil
 	}
-	return []string{bucketOf(x.value(ev))}, nil
+	value := x.value(ev.involvedObject())
+	if value == "" {
+		return nil, nil
+	}
+	return []string{bucketOf(value)}, nil
 }
 
-// value returns the value of an Event in the index; empty if the index does not have the Event.
-func (x eventIndex) value(ev *cachedEvent) string {
+// value returns the value of an Event in the index by its involved object; empty if the index does not have the Event.
+func (x eventIndex) value(involved target.Identity) string {
 	if x == eventsByUID {
-		return string(ev.involved.uid)
+		return string(involved.UID)
 	}
-	return ev.involvedObject().String()
+	return involved.String()
 }
 
 // eachEvent visits the Events that an index has under a value.
-func (p *informerPool) eachEvent(index eventIndex, value string, visit func(*cachedEvent)) {
+func (p *informerPool) eachEvent(index eventIndex, value string, visit func(*corev1.Event)) {
 	for _, i := range p.eventInformers() {
 		events, err := i.shared.GetIndexer().ByIndex(string(index), bucketOf(value))
 		if err != nil {
 			continue // an index that every informer of Events has
 		}
 		for _, obj := range events {
-			if ev, ok := obj.(*cachedEvent); ok && index.value(ev) == value {
+			cached, ok := obj.(*cachedEvent)
+			if !ok {
+				continue
+			}
+			if ev := cached.event(); index.value(observe.InvolvedObject(ev)) == value {
 				visit(ev)
 			}
 		}

@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/threeport/threeport-agent/internal/agent/observe"
 	"github.com/threeport/threeport-agent/internal/agent/target"
 )
 
@@ -54,14 +55,14 @@ func (s *Informers) EventsAbout(id target.Identity) []types.NamespacedName {
 	if id.UID == "" {
 		index, value = eventsByName, id.String()
 	}
-	s.pool.eachEvent(index, value, func(ev *cachedEvent) { out = append(out, ev.namespacedName()) })
+	s.pool.eachEvent(index, value, func(ev *corev1.Event) { out = append(out, nameOf(ev)) })
 	return out
 }
 
 // EachEvent visits the Events about the object of a UID.
 func (s *Informers) EachEvent(about types.UID, visit func(*corev1.Event)) {
 	if about != "" {
-		s.pool.eachEvent(eventsByUID, string(about), func(ev *cachedEvent) { visit(ev.event()) })
+		s.pool.eachEvent(eventsByUID, string(about), visit)
 	}
 }
 
@@ -78,7 +79,7 @@ func (s *Informers) EventUIDs() (map[types.UID]struct{}, bool) {
 		synced[i.id.namespace] = i.hasSynced()
 		for _, obj := range i.shared.GetStore().List() {
 			if ev, ok := obj.(*cachedEvent); ok {
-				out[ev.uid] = struct{}{}
+				out[ev.GetObjectMeta().GetUID()] = struct{}{}
 			}
 		}
 	}
@@ -96,15 +97,17 @@ func (s *Informers) EventsAboutUnknownObjects() []types.NamespacedName {
 	var out []types.NamespacedName
 	for _, i := range s.pool.eventInformers() {
 		for _, obj := range i.shared.GetStore().List() {
-			ev, ok := obj.(*cachedEvent)
-			if !ok || ev.involved.uid == "" {
+			cached, ok := obj.(*cachedEvent)
+			if !ok {
 				continue
 			}
-			if _, known := s.targets.Object(ev.involved.uid); known {
+			ev := cached.event()
+			involved := observe.InvolvedObject(ev)
+			if _, known := s.targets.Object(involved.UID); known || involved.UID == "" {
 				continue
 			}
-			if kind := ev.involvedObject().GroupKind(); IsBaseKind(kind) || s.lookups.looksUp(kind) {
-				out = append(out, ev.namespacedName())
+			if kind := involved.GroupKind(); IsBaseKind(kind) || s.lookups.looksUp(kind) {
+				out = append(out, nameOf(ev))
 			}
 		}
 	}

@@ -69,7 +69,8 @@ func (r *registrar) eventHandler() cache.ResourceEventHandler {
 				obj = tombstone.Obj
 			}
 			if ev, ok := obj.(*cachedEvent); ok {
-				r.handler.EventDeleted(ev.uid, ev.event())
+				deleted := ev.event()
+				r.handler.EventDeleted(deleted.UID, deleted)
 			}
 		},
 	}
