@@ -32,8 +32,8 @@ type agentState struct {
 
 	mu         sync.Mutex
 	clusterUID string    // empty until it is known
-	oldest     time.Time // see oldestPending
-	readAt     time.Time // when oldest was read
+	delayed    time.Time // the last answer of the outbox; see delayedSince
+	readAt     time.Time // when delayed was read
 }
 
 // identify reads the cluster's UID if it is not known yet.
@@ -64,25 +64,24 @@ func (a *agentState) describe() threeport.Agent {
 	a.mu.Lock()
 	out.ClusterUID = a.clusterUID
 	a.mu.Unlock()
-	if oldest := a.oldestPending(now); out.Pending > 0 && !oldest.IsZero() {
-		out.DelaySeconds = max(now.Sub(oldest).Seconds(), 0)
+	if since := a.delayedSince(now); out.Pending > 0 && !since.IsZero() {
+		out.DelaySeconds = max(now.Sub(since).Seconds(), 0)
 	}
 	return out
 }
 
-// oldestPending returns since when the oldest report is pending, of those that are a delay of the cluster; see [outbox.Outbox.Oldest].
-// The answer may be a second old, because the outbox has to
-// scan all pending reports for it.
-func (a *agentState) oldestPending(now time.Time) time.Time {
+// delayedSince is [outbox.Outbox.DelayedSince]. The answer may be a second old, because the outbox has to scan all pending reports for
+// it.
+func (a *agentState) delayedSince(now time.Time) time.Time {
 	a.mu.Lock()
-	oldest, isFresh := a.oldest, now.Sub(a.readAt) < time.Second
+	since, isFresh := a.delayed, now.Sub(a.readAt) < time.Second
 	a.mu.Unlock()
 	if isFresh {
-		return oldest
+		return since
 	}
-	oldest = a.box.Oldest()
+	since = a.box.DelayedSince()
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.oldest, a.readAt = oldest, now
-	return oldest
+	a.delayed, a.readAt = since, now
+	return since
 }

@@ -26,18 +26,21 @@ type account struct {
 	removed    map[int64]bool
 	sync       initialSync
 	operations operations
-	// probe is the report for which the instance's Events wait, because the control plane does not know the instance or has not
-	// assigned it; nil for none.
-	probe   *entry
-	forgets bool // drop the account once nothing is pending
-	// undeclared is true if this process does not declare the instance: drop the account once nothing is pending.
+	// awaited is the refused report for which the instance's Events wait, because the control plane does not know the instance or has
+	// not assigned it; nil for none.
+	awaited *entry
+	// forgets is true after [Outbox.ForgetInstance]: the workload is gone, and its refused reports are discarded. The account is
+	// dropped once nothing is pending.
+	forgets bool
+	// undeclared is true if the instance is known from the records of an earlier process only, or by its last status. The account is
+	// dropped once nothing is pending. A declaration before that begins the initial sync.
 	undeclared bool
 }
 
 // holds reports whether a pending report waits for another one of its instance.
 func (a *account) holds(e *entry) bool {
 	_, isEvent := e.report.(observe.Event)
-	return a.sync.holds(e.report) || isEvent && a.probe != nil && a.probe != e
+	return a.sync.holds(e.report) || isEvent && a.awaited != nil && a.awaited != e
 }
 
 // deadLetters returns the entries with a dead letter, the newest first.
@@ -50,8 +53,8 @@ func (a *account) deadLetters() []*entry {
 	return out
 }
 
-// oldest returns since when the oldest report is pending; zero if none is.
-func (a *account) oldest() (oldest time.Time) {
+// pendingSince returns since when the oldest report is pending; zero if none is.
+func (a *account) pendingSince() (oldest time.Time) {
 	for e := range a.pending {
 		if oldest.IsZero() || e.since.Before(oldest) {
 			oldest = e.since
@@ -60,8 +63,8 @@ func (a *account) oldest() (oldest time.Time) {
 	return oldest
 }
 
-// delayedSince returns since when the oldest report is pending that does not wait for a change of the workload; zero if none is. All
-// reports of an instance that is unknown or not assigned wait for it, also those that were not tried yet.
+// delayedSince is pendingSince without the reports that wait for a change of the workload. All reports of an instance that is unknown
+// or not assigned wait for it, also those that were not tried yet.
 func (a *account) delayedSince() (oldest time.Time) {
 	if a.refuses(target.UnknownInstance) || a.refuses(target.NotAssigned) {
 		return time.Time{}
@@ -121,18 +124,18 @@ func (o *Outbox) unaccount(e *entry) {
 	id := e.report.Instance()
 	a := o.accounts[id]
 	delete(a.pending, e)
-	if a.probe == e {
+	if a.awaited == e {
 		o.release(a)
 	}
 	o.gcAccount(id, a)
 }
 
 // hold makes the Events of an instance wait for a refused report of it, unless they wait for another one. All would be refused.
-func (o *Outbox) hold(a *account, probe *entry) {
-	if a.probe != nil {
+func (o *Outbox) hold(a *account, refused *entry) {
+	if a.awaited != nil {
 		return
 	}
-	a.probe = probe
+	a.awaited = refused
 	for e := range a.pending {
 		if e.group.isQueued() && e.group.first() == e && a.holds(e) {
 			e.group.dequeue()
@@ -142,10 +145,10 @@ func (o *Outbox) hold(a *account, probe *entry) {
 
 // release ends the wait of the Events of an instance.
 func (o *Outbox) release(a *account) {
-	if a.probe == nil {
+	if a.awaited == nil {
 		return
 	}
-	a.probe = nil
+	a.awaited = nil
 	o.scheduleAll(a)
 }
 
@@ -256,7 +259,7 @@ func (o *Outbox) Progress(id target.Instance) target.DeliveryProgress {
 		return target.DeliveryProgress{Synced: !o.config.InitialSync}
 	}
 	p := target.DeliveryProgress{
-		Pending: len(a.pending), Since: a.oldest(), Accepted: a.accepted,
+		Pending: len(a.pending), Since: a.pendingSince(), Accepted: a.accepted,
 		Rejected: int64(len(a.dead)), Dropped: o.dropped.count(id),
 		Synced: a.sync.done, LastError: a.lastError, Operations: a.operations.list(),
 		Removed: slices.Sorted(maps.Keys(a.removed)),
@@ -303,9 +306,9 @@ type counts struct {
 	dead                int // entries with a dead letter
 }
 
-// Oldest returns since when the oldest report is pending; zero if none is. It leaves out reports that wait for a change of their
-// workload, because the delivery of others does not wait for them.
-func (o *Outbox) Oldest() (oldest time.Time) {
+// DelayedSince returns since when the oldest report is pending that does not wait for a change of its workload; zero if none is.
+// A report that does wait is no delay of the delivery: others do not wait for it.
+func (o *Outbox) DelayedSince() (oldest time.Time) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for _, a := range o.accounts {

@@ -228,7 +228,7 @@ func TestOutbox_DeliveryCounts(t *testing.T) {
 		if got := o.DeliveryCounts(shop); got != (DeliveryCounts{Pending: 1}) {
 			t.Errorf("owed is %+v", got)
 		}
-		if got := o.Oldest(); !got.Equal(begin) {
+		if got := o.DelayedSince(); !got.Equal(begin) {
 			t.Errorf("the oldest is of %s, want %s", got, begin)
 		}
 		for _, item := range batch(t, o, 9) {
@@ -238,7 +238,7 @@ func TestOutbox_DeliveryCounts(t *testing.T) {
 				o.Ack(item, Receipt{})
 			}
 		}
-		if got := o.DeliveryCounts(shop); got != (DeliveryCounts{Rejected: 1}) || !o.Oldest().IsZero() {
+		if got := o.DeliveryCounts(shop); got != (DeliveryCounts{Rejected: 1}) || !o.DelayedSince().IsZero() {
 			t.Errorf("owed is %+v", got)
 		}
 		if got := o.DeliveryCounts(other); got != (DeliveryCounts{}) {

@@ -13,7 +13,7 @@ import (
 var errUnknown = errors.New("the control plane has no WorkloadInstance 1")
 
 // A report that waits for a change of its workload is pending, and no delay of the deliveries of others.
-func TestOutbox_Oldest_LeavesOutWorkloadsThatAreRefused(t *testing.T) {
+func TestOutbox_DelayedSince_LeavesOutWorkloadsThatAreRefused(t *testing.T) {
 	for _, tt := range []struct {
 		refusal target.Refusal
 		reason  string
@@ -35,7 +35,7 @@ func TestOutbox_Oldest_LeavesOutWorkloadsThatAreRefused(t *testing.T) {
 			o.Offer(at("b", "1"))
 			time.Sleep(time.Minute)
 			o.Offer(report{"c", "c", "1", other})
-			if got := o.Oldest().Sub(begin); got != tt.oldest {
+			if got := o.DelayedSince().Sub(begin); got != tt.oldest {
 				t.Errorf("%s: the oldest is %s after the refused report, want %s: %s", tt.refusal, got, tt.oldest, tt.reason)
 			}
 			expectPending(t, o, 4, 0)

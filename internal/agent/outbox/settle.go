@@ -179,7 +179,7 @@ func (o *Outbox) Refuse(item Item, refusal target.Refusal, cause error) (first b
 		switch {
 		case refusal == target.UnknownInstance || refusal == target.NotAssigned:
 			o.hold(a, e)
-		case a.probe == e:
+		case a.awaited == e:
 			o.release(a)
 		}
 	}
