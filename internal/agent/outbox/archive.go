@@ -35,7 +35,7 @@ func (a archive) add(e *entry) bool {
 	if a == nil || !ok || e.hasOwnSubject() || e.retry != (retryState{}) {
 		return false
 	}
-	if e.outcome != dropped && (e.outcome != answered || !e.receipt.Accepted) {
+	if e.outcome != dropped && (e.outcome != concluded || !e.receipt.Accepted) {
 		return false
 	}
 	v, ok := observe.ParseEventVersion(e.version)
@@ -109,7 +109,7 @@ func (ev archivedEvent) delivered() delivered {
 	if ev.hasInstance {
 		d.receipt.Instance = ev.workload.Value()
 	}
-	d.end(ev.version().String(), answered)
+	d.end(ev.version().String(), concluded)
 	if ev.dropped {
 		d.outcome = dropped
 	}

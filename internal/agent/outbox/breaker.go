@@ -94,7 +94,7 @@ func (b *breaker) suspend(probe bool, after time.Duration) {
 	}
 }
 
-// answer notes that the control plane took or refused a report. It returns true if that ends an outage. The answer to a
+// answer notes that the control plane accepted, refused or rejected a report. It returns true if that ends an outage. The answer to a
 // request from before a requested pause does not end the pause.
 func (b *breaker) answer(r *retryState, probe bool) (ended bool) {
 	b.answers++

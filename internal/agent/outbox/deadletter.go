@@ -80,7 +80,7 @@ func (o *Outbox) RetryRejected(id target.Instance) {
 			o.gc(e)
 			continue
 		}
-		e.outcome = unanswered // an Offer of the same version is sent, also after a restart
+		e.outcome = noOutcome // an Offer of the same version is sent, also after a restart
 		o.persistence.saveReceipt(e)
 		if report != nil && e.isIdle() {
 			o.enqueue(e, enter(report))

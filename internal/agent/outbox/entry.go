@@ -19,9 +19,9 @@ import (
 // The part about the control plane:
 //
 //	outcome    dead
-//	unanswered -      nothing, or it is not known
-//	answered   -      the report of this version
-//	answered   set    not this version: it was refused, and is a dead letter
+//	noOutcome  -      nothing, or it is not known
+//	concluded  -      the report of this version, or no row for it
+//	concluded  set    not this version: it was rejected, and is a dead letter
 //	dropped    -      not this version: it was dropped to keep the bound, or by a filter
 type entry struct {
 	key     observe.Key
@@ -55,29 +55,29 @@ type pending struct {
 // delivered is what is known of a key at the control plane.
 type delivered struct {
 	receipt  Receipt
-	version  string // of the last accepted, refused or dropped report
+	version  string // of the last report whose delivery ended
 	outcome  outcome
 	modified bool // accepted, not as the key's first
 }
 
-// outcome is that of the last report of a key whose delivery ended.
+// outcome is that of the last report of a key whose delivery ended. A refused report has none yet: it is sent again.
 type outcome int
 
 const (
-	unanswered outcome = iota
-	answered           // accepted or refused
-	dropped            // to keep the bound, or by a filter
+	noOutcome outcome = iota
+	concluded         // accepted, rejected or discarded: see [Outbox.conclude]
+	dropped           // to keep the bound, or by a filter
 )
 
 // end records that the delivery of a version ended.
 func (d *delivered) end(version string, o outcome) { d.version, d.outcome = version, o }
 
 // reopen forgets the version, so that the next Offer of any version is sent.
-func (d *delivered) reopen() { d.end("", unanswered) }
+func (d *delivered) reopen() { d.end("", noOutcome) }
 
 // ended reports whether the delivery of a version has ended.
 func (d *delivered) ended(version string) bool {
-	return d.outcome != unanswered && d.version == version
+	return d.outcome != noOutcome && d.version == version
 }
 
 func (e *entry) isInFlight() bool { return e.group.inFlight == e }

@@ -47,7 +47,7 @@ func (r receiptRecord) delivered() delivered {
 	receipt := Receipt{Accepted: r.Accepted, RowID: r.RowID, Instance: r.Instance}
 	d := delivered{receipt: receipt, modified: r.Modified}
 	if r.Version != "" {
-		d.end(r.Version, answered)
+		d.end(r.Version, concluded)
 	}
 	if r.Dropped {
 		d.outcome = dropped
@@ -120,7 +120,7 @@ func (p persistence) savePending(key observe.Key, r observe.Report) {
 func (p persistence) deletePending(key observe.Key) { p.delete(pendingTable, key) }
 
 func (p persistence) saveReceipt(e *entry) {
-	if e.outcome == unanswered && !e.receipt.Accepted {
+	if e.outcome == noOutcome && !e.receipt.Accepted {
 		p.deleteReceipt(e.key)
 		return
 	}
@@ -128,7 +128,7 @@ func (p persistence) saveReceipt(e *entry) {
 		OrderingKey: e.group.name, Accepted: e.receipt.Accepted, RowID: e.receipt.RowID, Instance: e.receipt.Instance,
 		Modified: e.modified, Dropped: e.outcome == dropped,
 	}
-	if e.outcome != unanswered {
+	if e.outcome != noOutcome {
 		record.Version = e.version
 	}
 	if e.hasOwnSubject() {
@@ -253,7 +253,7 @@ func (o *Outbox) restore(r loadedRecords) {
 			o.setSubject(e, observe.SubjectOf(report))
 		}
 		e.restored = true
-		e.end(record.Version, answered)
+		e.end(record.Version, concluded)
 		o.setDead(e, &deadLetter{Rejection: record.Rejection, instance: record.Instance, report: record.Content.report()})
 		o.accounts[record.Instance].undeclared = true
 	}

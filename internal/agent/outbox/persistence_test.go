@@ -279,7 +279,7 @@ func TestPersistence_LoadReturnsWhatWasSaved(t *testing.T) {
 	}
 	p.savePending("event/a", event("a", "1"))
 	p.savePending(operation("d", "").Key(), operation("d", ""))
-	d := delivered{receipt: Receipt{Accepted: true, RowID: 7, Instance: shop}, version: "1", outcome: answered, modified: true}
+	d := delivered{receipt: Receipt{Accepted: true, RowID: 7, Instance: shop}, version: "1", outcome: concluded, modified: true}
 	p.saveReceipt(&entry{key: "r", group: &group{name: "group"}, subject: "subject", delivered: d})
 	p.saveDead("dead", "group", "2", &deadLetter{instance: shop, report: event("x", "2")})
 	p.saveDead("deadOperation", "group", "2", &deadLetter{instance: shop, report: operation("y", "2")})

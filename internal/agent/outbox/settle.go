@@ -287,7 +287,7 @@ func (o *Outbox) answered(e *entry, item Item) {
 // conclude ends the delivery of a report that is not sent again. A report that replaced it is sent next.
 func (o *Outbox) conclude(e *entry, item Item, left string) {
 	leave(item.Report, left, item.Attempt)
-	e.end(item.version, answered)
+	e.end(item.version, concluded)
 	o.setDead(e, nil)
 	// The versions of a snapshot also differ if the protocol has changed while it was in flight.
 	if e.report != nil && o.protocol.version(e.report) != e.version {

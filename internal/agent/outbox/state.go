@@ -51,7 +51,7 @@ func (o *Outbox) State(r observe.Report) KeyState {
 		s.Phase = Pending
 	case e.dead != nil || e.outcome == dropped:
 		s.Phase = Rejected
-	case e.outcome == answered:
+	case e.outcome == concluded:
 		s.Phase = Settled
 	}
 	return s
@@ -91,8 +91,8 @@ func (o *Outbox) Reopen(id target.Instance) {
 }
 
 func (o *Outbox) reopen(key observe.Key) {
-	if e := o.entries[key]; e != nil && e.isIdle() && e.dead == nil && e.outcome == answered {
-		e.outcome = unanswered
+	if e := o.entries[key]; e != nil && e.isIdle() && e.dead == nil && e.outcome == concluded {
+		e.outcome = noOutcome
 	}
 }
 
@@ -106,10 +106,10 @@ func (o *Outbox) Resend(r observe.Report, receipt Receipt) bool {
 		return false
 	}
 	defer o.gc(e)
-	if o.closed || !e.isIdle() || e.dead != nil || e.outcome != answered || !e.ended(o.protocol.version(r)) {
+	if o.closed || !e.isIdle() || e.dead != nil || e.outcome != concluded || !e.ended(o.protocol.version(r)) {
 		return false
 	}
-	e.outcome, e.receipt = unanswered, receipt
+	e.outcome, e.receipt = noOutcome, receipt
 	o.enqueue(e, r)
 	e.repair = true
 	o.enforceBound()

@@ -138,7 +138,7 @@ func (o *Outbox) learn(e *entry, k Known) {
 	e.receipt = k.Receipt
 	if k.Version != "" {
 		e.modified = k.Modified
-		e.end(k.Version, answered)
+		e.end(k.Version, concluded)
 		if e.report != nil && o.protocol.version(e.report) == k.Version {
 			o.recordOperation(e, e.report)
 			o.unqueue(e)
@@ -148,7 +148,7 @@ func (o *Outbox) learn(e *entry, k Known) {
 			o.correctOperation(e)
 		}
 	}
-	if e.outcome != unanswered {
+	if e.outcome != noOutcome {
 		o.persistence.saveReceipt(e)
 	}
 }
