@@ -30,7 +30,7 @@ func withoutArchive(store Store) *Outbox {
 	o := New(archiveConfig, store)
 	for _, uid := range o.archive.uids() {
 		key := observe.EventKey(uid)
-		o.get(key, observe.OrderingKey(key))
+		o.getOrAdd(key, observe.OrderingKey(key))
 	}
 	o.archive = nil
 	return o

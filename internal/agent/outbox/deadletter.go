@@ -27,7 +27,7 @@ func (o *Outbox) Reject(item Item, cause error) {
 	switch known := o.accounts[item.Report.Instance()] != nil; {
 	case e.report != nil: // a newer version is sent
 	case cancelled || !known: // no status would show the dead letter; the next Offer is sent
-		e.reopen()
+		e.forgetVersion()
 	default:
 		o.setDead(e, &deadLetter{
 			Rejection: target.Rejection{Report: item.Report.String(), Reason: cause.Error(), Time: time.Now()},
@@ -80,7 +80,7 @@ func (o *Outbox) RetryRejected(id target.Instance) {
 			o.gc(e)
 			continue
 		}
-		e.outcome = noOutcome // an Offer of the same version is sent, also after a restart
+		e.reopen() // also after a restart, because the record has no version
 		o.persistence.saveReceipt(e)
 		if report != nil && e.isIdle() {
 			o.enqueue(e, enter(report))

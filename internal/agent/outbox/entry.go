@@ -72,8 +72,12 @@ const (
 // end records that the delivery of a version ended.
 func (d *delivered) end(version string, o outcome) { d.version, d.outcome = version, o }
 
-// reopen forgets the version, so that the next Offer of any version is sent.
-func (d *delivered) reopen() { d.end("", noOutcome) }
+// reopen makes the next Offer of the same version be sent, too. It keeps the version: a deletion without a
+// version of its own is sent with it ([Item.Settled]).
+func (d *delivered) reopen() { d.outcome = noOutcome }
+
+// forgetVersion reopens the key, and forgets a version that the control plane does not have.
+func (d *delivered) forgetVersion() { d.end("", noOutcome) }
 
 // ended reports whether the delivery of a version has ended.
 func (d *delivered) ended(version string) bool {
@@ -139,9 +143,9 @@ func newIndex() index {
 	}
 }
 
-// getFor returns the entry of a report, a new one if there is none. The subject of reports other than Events is their group.
-func (x *index) getFor(r observe.Report) *entry {
-	e := x.get(r.Key(), r.OrderingKey())
+// getOrAddFor returns the entry of a report, a new one if there is none. The subject of reports other than Events is their group.
+func (x *index) getOrAddFor(r observe.Report) *entry {
+	e := x.getOrAdd(r.Key(), r.OrderingKey())
 	if ev, ok := r.(observe.Event); ok {
 		x.setSubject(e, observe.SubjectOf(ev))
 	}
@@ -185,17 +189,17 @@ func (x *index) knows(key observe.Key) bool {
 	return archived || x.entries[key] != nil
 }
 
-// find returns the entry of a key, also if the Event is archived; nil if there is none. The caller passes the entry to gc when it is
-// done.
-func (x *index) find(key observe.Key) *entry {
+// getOrUnarchive returns the entry of a key; nil if there is none. An archived Event becomes an entry again. The caller passes the entry
+// to gc when it is done, which may archive it.
+func (x *index) getOrUnarchive(key observe.Key) *entry {
 	if x.knows(key) {
-		return x.get(key, observe.OrderingKey(key))
+		return x.getOrAdd(key, observe.OrderingKey(key))
 	}
 	return nil
 }
 
-// get returns the entry of a key, a new one if there is none. An archived Event becomes an entry again.
-func (x *index) get(key observe.Key, name observe.OrderingKey) *entry {
+// getOrAdd returns the entry of a key, a new one if there is none. An archived Event becomes an entry again.
+func (x *index) getOrAdd(key observe.Key, name observe.OrderingKey) *entry {
 	if e := x.entries[key]; e != nil {
 		return e
 	}

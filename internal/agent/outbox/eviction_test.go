@@ -215,7 +215,7 @@ func TestEvictionQueue_Next(t *testing.T) {
 	add := func(uid types.UID, kind string) *entry {
 		ev := event(uid, "1")
 		ev.Type = kind
-		e := x.get(ev.Key(), ev.OrderingKey())
+		e := x.getOrAdd(ev.Key(), ev.OrderingKey())
 		q.add(e, ev, true)
 		return e
 	}

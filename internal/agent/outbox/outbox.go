@@ -136,7 +136,7 @@ func (o *Outbox) offer(r observe.Report) {
 
 // entryOf returns the entry of a report's key. A new one learns what the control plane has.
 func (o *Outbox) entryOf(r observe.Report) *entry {
-	e := o.getFor(r)
+	e := o.getOrAddFor(r)
 	if a := o.accounts[r.Instance()]; a != nil {
 		if known, ok := a.sync.take(e.key); ok {
 			o.learn(e, known)
@@ -200,7 +200,7 @@ func (o *Outbox) cancel(e *entry) {
 		return
 	}
 	if e.dead != nil { // the control plane does not have it, so the next Offer is sent
-		e.reopen()
+		e.forgetVersion()
 		o.setDead(e, nil)
 		o.persistence.saveReceipt(e)
 	}

@@ -242,13 +242,13 @@ func (o *Outbox) restore(r loadedRecords) {
 		o.dropped.restore(key, dropped, time.Now())
 	}
 	for key, record := range r.receipts {
-		e := o.get(key, record.OrderingKey)
+		e := o.getOrAdd(key, record.OrderingKey)
 		o.setSubject(e, record.Subject)
 		e.delivered, e.restored = record.delivered(), true
 		o.gc(e)
 	}
 	for key, record := range r.dead {
-		e := o.get(key, record.OrderingKey)
+		e := o.getOrAdd(key, record.OrderingKey)
 		if report := record.Content.report(); report != nil {
 			o.setSubject(e, observe.SubjectOf(report))
 		}
@@ -258,7 +258,7 @@ func (o *Outbox) restore(r loadedRecords) {
 		o.accounts[record.Instance].undeclared = true
 	}
 	for _, report := range r.pending {
-		e := o.getFor(report)
+		e := o.getOrAddFor(report)
 		e.retry.attempts, e.backlog, e.restored = 1, true, true
 		e.forgets = isLast(report)
 		o.enqueue(e, report)

@@ -17,7 +17,7 @@ import (
 // groupWith returns a group with one entry.
 func groupWith(r observe.Report, retry retryState) *group {
 	x := newIndex()
-	e := x.get(r.Key(), r.OrderingKey())
+	e := x.getOrAdd(r.Key(), r.OrderingKey())
 	e.report, e.retry = r, retry
 	e.group.queue = []*entry{e}
 	return e.group

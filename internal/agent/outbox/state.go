@@ -82,17 +82,17 @@ func (o *Outbox) Reopen(id target.Instance) {
 	if a == nil {
 		return
 	}
-	o.reopen(observe.Status{Workload: id}.Key())
+	o.reopenKey(observe.Status{Workload: id}.Key())
 	for _, op := range a.operations {
 		if !op.Deleted {
-			o.reopen(op.key)
+			o.reopenKey(op.key)
 		}
 	}
 }
 
-func (o *Outbox) reopen(key observe.Key) {
+func (o *Outbox) reopenKey(key observe.Key) {
 	if e := o.entries[key]; e != nil && e.isIdle() && e.dead == nil && e.outcome == concluded {
-		e.outcome = noOutcome
+		e.reopen()
 	}
 }
 
@@ -101,7 +101,7 @@ func (o *Outbox) reopen(key observe.Key) {
 func (o *Outbox) Resend(r observe.Report, receipt Receipt) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	e := o.find(r.Key())
+	e := o.getOrUnarchive(r.Key())
 	if e == nil {
 		return false
 	}
@@ -109,7 +109,8 @@ func (o *Outbox) Resend(r observe.Report, receipt Receipt) bool {
 	if o.closed || !e.isIdle() || e.dead != nil || e.outcome != concluded || !e.ended(o.protocol.version(r)) {
 		return false
 	}
-	e.outcome, e.receipt = noOutcome, receipt
+	e.reopen()
+	e.receipt = receipt
 	o.enqueue(e, r)
 	e.repair = true
 	o.enforceBound()

@@ -72,7 +72,7 @@ func (s *initialSync) holds(r observe.Report) bool {
 // beginInitialSync makes the initial sync of a workload pending.
 func (o *Outbox) beginInitialSync(id target.Instance) {
 	r := InitialSync{id}
-	e := o.get(r.Key(), r.OrderingKey())
+	e := o.getOrAdd(r.Key(), r.OrderingKey())
 	e.forgets = true
 	o.enqueue(e, r)
 }
@@ -97,7 +97,7 @@ func (o *Outbox) Seed(id target.Instance, known []Known, missed []observe.Operat
 			continue
 		}
 		o.dropOutdated(k)
-		if e := o.find(k.Key); e != nil {
+		if e := o.getOrUnarchive(k.Key); e != nil {
 			o.learn(e, k)
 			o.gc(e)
 		} else {
