@@ -161,8 +161,7 @@ func (o *Outbox) evict(e *entry) {
 	}
 	e.end(o.protocol.version(report), dropped)
 	o.unqueue(e)
-	leave(e.report, leftDropped, e.retry.attempts)
-	o.clearPending(e)
+	o.clearPending(e, leftDropped)
 	o.setDead(e, nil)
 	key, counted := o.dropped.add(report.(observe.Event), "", time.Now())
 	o.persistence.saveDropped(key, counted)

@@ -205,7 +205,7 @@ func (o *Outbox) cancel(e *entry) {
 		o.persistence.saveReceipt(e)
 	}
 	o.unqueue(e)
-	o.clearPending(e)
+	o.clearPending(e, leftWithdrawn)
 	o.gc(e)
 	o.broadcast()
 }
@@ -326,8 +326,8 @@ func (o *Outbox) setPending(e *entry, r observe.Report) {
 	o.storePending(e, before)
 }
 
-// clearPending ends that a key has a pending report.
-func (o *Outbox) clearPending(e *entry) {
+// clearPending ends that a key has a pending report. The report leaves as given, for its span.
+func (o *Outbox) clearPending(e *entry, left string) {
 	if e.report == nil {
 		return
 	}
@@ -335,7 +335,7 @@ func (o *Outbox) clearPending(e *entry) {
 	o.clearFailed(e)
 	o.unaccount(e)
 	before := e.report
-	leave(before, leftWithdrawn, e.retry.attempts)
+	leave(before, left, e.retry.attempts)
 	e.report, e.backlog, e.repair, e.refusal, e.refusedBy = nil, false, false, "", ""
 	o.storePending(e, before)
 }

@@ -74,7 +74,7 @@ func (o *Outbox) SetProtocol(p Protocol) (changed bool) {
 	for _, e := range o.entries {
 		if e.report != nil && !o.protocol.takes(e.report) {
 			o.unqueue(e)
-			o.clearPending(e)
+			o.clearPending(e, leftWithdrawn)
 			o.gc(e)
 		}
 	}

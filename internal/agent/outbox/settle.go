@@ -230,7 +230,7 @@ func (o *Outbox) Defer(item Item, after time.Duration) {
 		o.putBack(e, item)
 		return
 	case item.last:
-		o.clearPending(e)
+		o.clearPending(e, leftWithdrawn)
 	}
 	o.requeue(e, item)
 }
@@ -242,7 +242,7 @@ func (o *Outbox) Requeue(item Item) {
 	defer o.mu.Unlock()
 	e := o.takeBack(item)
 	if e.report != nil && !o.protocol.takes(e.report) {
-		o.clearPending(e)
+		o.clearPending(e, leftWithdrawn)
 	}
 	o.requeue(e, item)
 }
@@ -286,7 +286,7 @@ func (o *Outbox) answered(e *entry, item Item) {
 
 // conclude ends the delivery of a report that is not sent again. A report that replaced it is sent next.
 func (o *Outbox) conclude(e *entry, item Item, left string) {
-	leave(item.Report, left, item.Attempt)
+	leave(item.Report, left, item.Attempt) // the pending report may be a newer one
 	e.end(item.version, concluded)
 	o.setDead(e, nil)
 	// The versions of a snapshot also differ if the protocol has changed while it was in flight.
@@ -295,7 +295,7 @@ func (o *Outbox) conclude(e *entry, item Item, left string) {
 		o.clearFailed(e)
 		e.group.putFirst(e)
 	} else {
-		o.clearPending(e)
+		o.clearPending(e, left)
 	}
 	e.replaced = time.Time{}
 	o.schedule(e.group)

@@ -124,7 +124,7 @@ func (o *Outbox) dropOutdated(k Known) {
 		}
 		if op, ok := e.report.(observe.Operation); ok && op.Deleted {
 			o.unqueue(e)
-			o.clearPending(e)
+			o.clearPending(e, leftWithdrawn)
 			o.gc(e)
 		}
 	}
@@ -142,7 +142,7 @@ func (o *Outbox) learn(e *entry, k Known) {
 		if e.report != nil && o.protocol.version(e.report) == k.Version {
 			o.recordOperation(e, e.report)
 			o.unqueue(e)
-			o.clearPending(e)
+			o.clearPending(e, leftWithdrawn)
 			e.retry = retryState{}
 		} else {
 			o.correctOperation(e)

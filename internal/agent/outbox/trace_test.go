@@ -74,6 +74,12 @@ func TestOutbox_SampledReport_HasASpanUntilItLeaves(t *testing.T) {
 			o.Ack(item, Receipt{})
 			o.Ack(take(t, o), Receipt{})
 		}, []string{"delivered 1", "delivered 1"}},
+		{"its version is offered again after another one while it is sent", func(o *Outbox, r *traces) {
+			item := take(t, o)
+			o.Offer(r.event(t, "2"))
+			o.Offer(r.event(t, "1"))
+			o.Ack(item, Receipt{})
+		}, []string{"replaced 1", "delivered 1", "delivered 1"}},
 		{"replaced while a request fails", func(o *Outbox, r *traces) {
 			item := take(t, o)
 			o.Offer(r.event(t, "2"))
