@@ -154,39 +154,52 @@ func (o *Outbox) Refuse(item Item, refusal target.Refusal, cause error) (first b
 	defer o.mu.Unlock()
 	e := o.takeBack(item)
 	waits := e.retry.waits
-	o.answered(e, item)
-	if e.report != nil && !haveSameRows(e.report, item.Report) { // the refusal is not about the report of now
+	o.answered(e, item) // resets the waits
+	switch {
+	case e.report != nil && !haveSameRows(e.report, item.Report): // the refusal is not about the report that replaced this one
 		o.requeue(e, item)
 		return false
-	}
-	e.retry.waits = waits
-	if a := o.accounts[item.Report.Instance()]; a != nil && a.forgets || observe.EndsWatch(item.Report) { // the workload is gone, and its reports with it
+	case o.isOfGoneWorkload(item.Report):
 		e.forgets = true
 		o.conclude(e, item, leftDiscarded)
 		o.gc(e)
 		return false
 	}
+	e.retry.waits = waits // they grow from one refusal to the next
 	wait := e.retry.backOff(o.breaker.backoff)
 	if refusal == target.QuotaExceeded {
 		wait = max(wait, quotaWait)
 	}
 	e.retry.retryAt = time.Now().Add(wait)
 	if e.report != nil {
-		o.clearFailed(e)
-		a := o.account(e.report.Instance())
-		first = !a.refuses(refusal)
-		e.refusal, e.refusedBy = refusal, cause.Error()
-		switch {
-		case refusal == target.UnknownInstance || refusal == target.NotAssigned:
-			o.hold(a, e)
-		case a.awaited == e:
-			o.release(a)
-		}
+		first = o.setRefusal(e, refusal, cause)
 	}
 	if o.closed {
 		o.putBack(e, item)
 	} else {
 		o.requeue(e, item)
+	}
+	return first
+}
+
+// isOfGoneWorkload reports whether the workload of a report is no longer declared, so that no change there is to be expected.
+func (o *Outbox) isOfGoneWorkload(r observe.Report) bool {
+	a := o.accounts[r.Instance()]
+	return a != nil && a.forgets || observe.EndsWatch(r)
+}
+
+// setRefusal records why a pending report is refused. The Events of an instance that is unknown or not assigned wait for the report. It
+// returns true if no pending report of the instance has this refusal yet.
+func (o *Outbox) setRefusal(e *entry, refusal target.Refusal, cause error) (first bool) {
+	o.clearFailed(e)
+	a := o.account(e.report.Instance())
+	first = !a.refuses(refusal)
+	e.refusal, e.refusedBy = refusal, cause.Error()
+	switch {
+	case refusal == target.UnknownInstance || refusal == target.NotAssigned:
+		o.hold(a, e)
+	case a.awaited == e:
+		o.release(a)
 	}
 	return first
 }
