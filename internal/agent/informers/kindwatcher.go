@@ -70,7 +70,7 @@ type kindWatcher struct {
 	namespaces   []string
 	// denied are the missing permissions of namespaces since the last retry. They are not reviewed again when a namespace is
 	// added: that would cost the square of the number of namespaces.
-	denied permissions
+	denied missingPermissions
 	// notServed is true if the last reconciliation found that the kind is not installed.
 	notServed bool
 }
@@ -82,7 +82,7 @@ func newKindWatcher(env *kindEnv, gvk schema.GroupVersionKind, cancel context.Ca
 		held:              map[string]*informer{},
 		unavailableScopes: map[string]scopeState{"": {state: target.Pending}},
 		failedScopes:      map[string]scopeState{},
-		denied:            permissions{},
+		denied:            missingPermissions{},
 	}
 	k.state.Store(&kindState{scopes: k.unavailableScopes})
 	return k
@@ -107,7 +107,7 @@ func (k *kindWatcher) run(ctx context.Context) {
 		case k.namespacesChanged(): // not a failure: no backoff
 			k.reconcile(ctx)
 		case len(k.unavailableScopes) == 0:
-			k.sleep(ctx, 0)
+			k.sleepUntilWoken(ctx)
 		case wait > 0:
 			k.sleep(ctx, wait)
 		default:
@@ -118,17 +118,21 @@ func (k *kindWatcher) run(ctx context.Context) {
 	}
 }
 
-// sleep returns when the watcher is woken, when the context ends, or after d if it is above zero.
+// sleep returns after d, when the watcher is woken, or when the context ends.
 func (k *kindWatcher) sleep(ctx context.Context, d time.Duration) {
-	var expired <-chan time.Time
-	if d > 0 {
-		timer := time.NewTimer(d)
-		defer timer.Stop()
-		expired = timer.C
-	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
 	select {
 	case <-ctx.Done():
-	case <-expired:
+	case <-timer.C:
+	case <-k.wakeup:
+	}
+}
+
+// sleepUntilWoken returns when the watcher is woken, or when the context ends.
+func (k *kindWatcher) sleepUntilWoken(ctx context.Context) {
+	select {
+	case <-ctx.Done():
 	case <-k.wakeup:
 	}
 }
@@ -179,7 +183,7 @@ func (k *kindWatcher) reconcile(ctx context.Context) {
 	k.release(func(namespace string) bool { return k.held[namespace].id != found.informerID(namespace) })
 	k.gvr = found.gvr
 
-	scopes, err := k.permittedScopes(ctx, found)
+	scopes, err := k.reviewScopes(ctx, found)
 	switch {
 	case ctx.Err() != nil:
 	case err != nil:
@@ -214,7 +218,7 @@ func (k *kindWatcher) discoveryFailed(err error) {
 		k.reset(state)
 		return
 	}
-	k.namespaces = k.env.targets.Namespaces()
+	k.namespaces = k.env.targets.Namespaces() // else run would reconcile again and again without a backoff: see namespacesChanged
 	for namespace := range k.unavailableScopes {
 		k.unavailableScopes[namespace] = state
 	}
@@ -234,8 +238,8 @@ func (k *kindWatcher) reset(state scopeState) {
 	clear(k.failedScopes)
 }
 
-// acquireInformers acquires an informer for each permitted scope, and releases the others.
-func (k *kindWatcher) acquireInformers(ctx context.Context, found mapping, scopes permissions) {
+// acquireInformers acquires an informer for each permitted scope, and releases those of other scopes.
+func (k *kindWatcher) acquireInformers(ctx context.Context, found mapping, scopes missingPermissions) {
 	k.unavailableScopes = map[string]scopeState{}
 	k.release(func(namespace string) bool { return !scopes.permits(namespace) })
 	maps.DeleteFunc(k.failedScopes, func(namespace string, _ scopeState) bool { return !scopes.permits(namespace) })
@@ -262,19 +266,11 @@ func (k *kindWatcher) drop(namespace string) {
 	delete(k.held, namespace)
 }
 
-// permissions maps each wanted scope to the missing permission; empty if none is missing.
-type permissions map[string]string
-
-func (p permissions) permits(namespace string) bool {
-	missing, wanted := p[namespace]
-	return wanted && missing == ""
-}
-
-// permittedScopes returns the scopes in which the kind is to be watched. For a namespaced kind these are the configured
-// namespaces, if any. Otherwise it is the whole cluster if that is permitted, else the namespaces in which resources are
-// listed. Scopes with a working informer, and those denied since the last retry, are not reviewed again. So one more namespace
-// costs the reviews of that namespace only.
-func (k *kindWatcher) permittedScopes(ctx context.Context, found mapping) (permissions, error) {
+// reviewScopes returns the scopes in which the kind is to be watched, also the denied ones, each with the missing permission. For a
+// namespaced kind these are the configured namespaces, if any. Otherwise it is the whole cluster if that is permitted, else the
+// namespaces in which resources are listed. Scopes with a working informer, and those denied since the last retry, are not reviewed
+// again. So one more namespace costs the reviews of that namespace only. It also sets perNamespace, namespaces and denied.
+func (k *kindWatcher) reviewScopes(ctx context.Context, found mapping) (missingPermissions, error) {
 	scopes := k.env.config.Namespaces
 	if len(scopes) == 0 || !found.namespaced {
 		missing, err := k.env.discovery.missingPermission(ctx, found.gvr, "")
@@ -283,15 +279,15 @@ func (k *kindWatcher) permittedScopes(ctx context.Context, found mapping) (permi
 		}
 		k.perNamespace = missing != "" && found.namespaced
 		if !k.perNamespace {
-			return permissions{"": missing}, nil
+			return missingPermissions{"": missing}, nil
 		}
 		scopes = k.env.targets.Namespaces()
 		k.namespaces = scopes
 		if len(scopes) == 0 {
-			return permissions{"": missing}, nil
+			return missingPermissions{"": missing}, nil
 		}
 	}
-	out := permissions{}
+	out := missingPermissions{}
 	for _, namespace := range scopes {
 		if k.held[namespace] != nil {
 			out[namespace] = ""

@@ -10,6 +10,15 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 )
 
+// missingPermissions has the missing permission of each wanted scope; empty if none is missing.
+type missingPermissions map[string]string
+
+// permits reports whether a scope is wanted, and no permission for it is missing.
+func (p missingPermissions) permits(namespace string) bool {
+	missing, wanted := p[namespace]
+	return wanted && missing == ""
+}
+
 // missingPermission returns the permission that the agent lacks to watch a resource in a namespace or ("") in the cluster, and how
 // to grant it; empty if none is missing.
 func (c *Clients) missingPermission(ctx context.Context, gvr schema.GroupVersionResource, namespace string) (string, error) {
