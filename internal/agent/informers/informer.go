@@ -30,18 +30,19 @@ type informer struct {
 	cancel context.CancelFunc
 	done   chan struct{} // closed when the informer has stopped
 
-	mu      sync.Mutex
-	synced  bool // the first list is in the store, and was handled
-	failure error
-	stall   stallState
+	mu       sync.Mutex
+	synced   bool // the first list is in the store, and was handled
+	failure  error
+	requests requestState
 }
 
-// stallState tracks how the requests of an informer fare. client-go reports some errors only, and no success.
-type stallState struct {
+// requestState tracks how the requests of an informer fare. client-go reports some errors only, and no success. A cache that lags
+// although requests succeed is another matter: see [stallDetector].
+type requestState struct {
 	// lastError is the latest error that client-go retries: why the informer has not synced, or, once it has synced, why
 	// it receives no changes.
 	lastError error
-	// timer runs, once the informer has synced, from its first request until a request succeeds.
+	// timer runs, once the informer has synced, from a request until one succeeds.
 	timer   *time.Timer
 	overdue bool // timer has expired
 }
@@ -80,7 +81,7 @@ func (i *informer) fail(err error) {
 func (i *informer) markSynced() {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	i.synced, i.stall.lastError = true, nil
+	i.synced, i.requests.lastError = true, nil
 }
 
 // retrying records an error of a list or watch that client-go retries before the first sync.
@@ -88,69 +89,68 @@ func (i *informer) retrying(err error) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if !i.synced {
-		i.stall.lastError = err
+		i.requests.lastError = err
 	}
 }
 
-// syncError returns the error that keeps the informer from syncing or, once the stall timeout is over, from receiving
-// changes.
+// syncError returns the error that keeps the informer from syncing or, once its timer has expired, from receiving changes.
 func (i *informer) syncError() error {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	switch {
-	case i.synced && !i.stall.overdue:
+	case i.synced && !i.requests.overdue:
 		return nil
-	case i.synced && i.stall.lastError == nil:
+	case i.synced && i.requests.lastError == nil:
 		return errNoAnswer
 	}
-	return i.stall.lastError
+	return i.requests.lastError
 }
 
 // isCurrent reports whether an informer has synced, has not failed, and waits for no answer.
 func (i *informer) isCurrent() bool {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	return i.synced && i.failure == nil && i.stall.timer == nil
+	return i.synced && i.failure == nil && i.requests.timer == nil
 }
 
-// requestStarted starts the stall timer of an informer that has synced. expired is called when no request has succeeded
-// within the timeout.
+// requestStarted starts the timer of an informer that has synced. expired is called when no request has succeeded within the
+// timeout.
 func (i *informer) requestStarted(timeout time.Duration, expired func()) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	if !i.synced || i.stall.timer != nil {
+	if !i.synced || i.requests.timer != nil {
 		return
 	}
 	var timer *time.Timer
 	timer = time.AfterFunc(timeout, func() {
 		i.mu.Lock()
-		i.stall.overdue = i.stall.timer == timer
+		i.requests.overdue = i.requests.timer == timer
 		i.mu.Unlock()
 		expired()
 	})
-	i.stall.timer = timer
+	i.requests.timer = timer
 }
 
-// requestFailed keeps the error of a request for as long as the stall timer runs.
+// requestFailed keeps the error of a request for as long as the timer runs.
 func (i *informer) requestFailed(err error) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	if i.stall.timer != nil {
-		i.stall.lastError = err
+	if i.requests.timer != nil {
+		i.requests.lastError = err
 	}
 }
 
-// clearStall stops the stall timer, because a request succeeded or the informer has stopped. It reports whether the
-// timer had expired.
-func (i *informer) clearStall() bool {
+// resetRequests stops the timer, because a request succeeded or the informer has stopped. It reports whether the timer had
+// expired.
+func (i *informer) resetRequests() bool {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	if i.stall.timer == nil {
+	if i.requests.timer == nil {
 		return false
 	}
-	i.stall.timer.Stop()
-	overdue := i.stall.overdue
-	i.stall = stallState{}
+	i.requests.timer.Stop()
+	overdue := i.requests.overdue
+	i.requests = requestState{}
 	return overdue
 }
 

@@ -51,8 +51,8 @@ type Config struct {
 	LookupWorkers int
 	// RetryMin and RetryMax bound the wait before a retry for a kind that is missing, forbidden or failing.
 	RetryMin, RetryMax time.Duration
-	// StallTimeout is how long an informer that has synced may receive errors only before its kind is Unavailable.
-	StallTimeout time.Duration
+	// UnavailableAfter is the time without a successful request after which the kind of a synced informer is Unavailable.
+	UnavailableAfter time.Duration
 	// CacheLagTolerance is how long an informer's cache may lag behind the API server.
 	CacheLagTolerance time.Duration
 	// Redaction has the rules for objects that are kept; nil for the built-in rules.
@@ -63,7 +63,7 @@ type Config struct {
 func DefaultConfig() Config {
 	return Config{
 		LookupWorkers: 4, RetryMin: 2 * time.Second, RetryMax: 30 * time.Second,
-		StallTimeout: 30 * time.Second, CacheLagTolerance: 10 * time.Second,
+		UnavailableAfter: 30 * time.Second, CacheLagTolerance: 10 * time.Second,
 	}
 }
 
@@ -79,8 +79,8 @@ func (c Config) Validate() error {
 		return fmt.Errorf("lookup workers is %d: give a number above 0", c.LookupWorkers)
 	case c.RetryMin <= 0 || c.RetryMax < c.RetryMin:
 		return fmt.Errorf("watch retry is %s to %s: give two durations above 0, the larger last", c.RetryMin, c.RetryMax)
-	case c.StallTimeout <= 0 || c.CacheLagTolerance <= 0:
-		return fmt.Errorf("stall timeout is %s and cache lag tolerance %s: give durations above 0", c.StallTimeout, c.CacheLagTolerance)
+	case c.UnavailableAfter <= 0 || c.CacheLagTolerance <= 0:
+		return fmt.Errorf("time until a kind is unavailable is %s and cache lag tolerance %s: give durations above 0", c.UnavailableAfter, c.CacheLagTolerance)
 	}
 	return nil
 }
@@ -119,7 +119,7 @@ func New(config Config, clients *Clients, targets *target.Registry, handler Hand
 		pending: map[target.Identity]struct{}{}, byNamespace: map[string]int{}, limit: maxLookups,
 	}
 	changes := &registrar{targets: targets, tombstones: s.tombstones, lookups: s.lookups, handler: handler}
-	s.pool = newInformerPool(informerFactory{clients, targets, config.Redaction}, changes, config.StallTimeout, metrics, log)
+	s.pool = newInformerPool(informerFactory{clients, targets, config.Redaction}, changes, config.UnavailableAfter, metrics, log)
 	s.kinds = newKinds(&kindEnv{
 		config: config, targets: targets, log: log, discovery: clients, informers: s.pool,
 		kindRemoved: changes.deleteKind, changed: func(kind schema.GroupKind) {

@@ -15,19 +15,19 @@ import (
 
 // informerPool holds the running informers, which kind watchers share.
 type informerPool struct {
-	factory      informerFactory
-	registrar    *registrar // receives the notifications
-	stallTimeout time.Duration
-	metrics      *Metrics
-	log          logr.Logger
+	factory          informerFactory
+	registrar        *registrar    // receives the notifications
+	unavailableAfter time.Duration // see Config
+	metrics          *Metrics
+	log              logr.Logger
 
 	mu      sync.Mutex
 	running map[informerID]*informer
 }
 
-func newInformerPool(factory informerFactory, to *registrar, stallTimeout time.Duration, metrics *Metrics, log logr.Logger) *informerPool {
+func newInformerPool(factory informerFactory, to *registrar, unavailableAfter time.Duration, metrics *Metrics, log logr.Logger) *informerPool {
 	return &informerPool{
-		factory: factory, registrar: to, stallTimeout: stallTimeout, metrics: metrics, log: log,
+		factory: factory, registrar: to, unavailableAfter: unavailableAfter, metrics: metrics, log: log,
 		running: map[informerID]*informer{},
 	}
 }
@@ -52,7 +52,7 @@ func (p *informerPool) acquire(ctx context.Context, k *kindWatcher, id informerI
 		done:   make(chan struct{}),
 	}
 	i.shared = p.factory.create(i.id, i.gvk, requestHooks{
-		started:   func() { i.requestStarted(p.stallTimeout, func() { p.wakeUsers(i) }) },
+		started:   func() { i.requestStarted(p.unavailableAfter, func() { p.wakeUsers(i) }) },
 		succeeded: func() { p.requestSucceeded(i) },
 		failed:    i.requestFailed,
 	})
@@ -104,7 +104,7 @@ func (p *informerPool) run(ctx context.Context, i, before *informer) {
 		p.wakeUsers(i)
 	}
 	running.Wait()
-	i.clearStall()
+	i.resetRequests()
 }
 
 // watchFailed handles the error of a list or a watch. If a retry cannot succeed, it ends the informer, so that its kind
@@ -126,9 +126,9 @@ func (p *informerPool) watchFailed(i *informer, err error) {
 	}
 }
 
-// requestSucceeded clears the stall of an informer, and wakes its users if the stall was reported.
+// requestSucceeded stops the timer of an informer. It wakes the users if the timer had expired, because the kind is available again.
 func (p *informerPool) requestSucceeded(i *informer) {
-	if i.clearStall() {
+	if i.resetRequests() {
 		p.wakeUsers(i)
 	}
 }

@@ -29,14 +29,14 @@ func (w *world) expectNews(name string) {
 	})
 }
 
-// A kind whose informer has synced and then receives errors only is Unavailable after the stall timeout, and not before.
+// A kind whose informer has synced and then receives errors only is Unavailable after the timeout, and not before.
 // Its known objects are still reported, other kinds are not affected, and the kind recovers.
-func TestInformers_ErrorsAfterSync_UnavailableAfterStallTimeout(t *testing.T) {
+func TestInformers_ErrorsAfterSync_UnavailableAfterTimeout(t *testing.T) {
 	for _, code := range []int{500, 503, 429} {
 		t.Run(fmt.Sprint(code), func(t *testing.T) {
 			t.Parallel()
 			config := quick()
-			config.StallTimeout = 2 * time.Second
+			config.UnavailableAfter = 2 * time.Second
 			w := newWorld(t, shared.reader, config)
 			conf := w.create(configMap("conf"))
 			w.create("{apiVersion: v1, kind: Secret, metadata: {name: other, namespace: NS}}")
@@ -55,12 +55,12 @@ func TestInformers_ErrorsAfterSync_UnavailableAfterStallTimeout(t *testing.T) {
 			asked := len(w.proxy.sent("/configmaps"))
 			w.during(time.Second, func() string {
 				s := w.statuses(wl)[0]
-				patient := time.Since(begin) < config.StallTimeout
+				patient := time.Since(begin) < config.UnavailableAfter
 				return complain(patient && s.State != target.Present, fmt.Sprintf("it is %s: %s", s.State, s.Message))
 			})
 			w.expectState(wl, 0, target.Unavailable, "")
-			if took := time.Since(begin); took < config.StallTimeout {
-				t.Errorf("it is Unavailable after %s, before the stall timeout", took)
+			if took := time.Since(begin); took < config.UnavailableAfter {
+				t.Errorf("it is Unavailable after %s, before the timeout", took)
 			}
 			w.expectState(wl, 1, target.Present, "")
 			w.expectStatus(wl, "Unknown")

@@ -136,7 +136,7 @@ func TestConfig_Validate(t *testing.T) {
 		{"waits in the wrong order", "the larger last", func(c *Config) { c.RetryMax = c.RetryMin / 2 }},
 		{"no delay", "status delay is 0s", func(c *Config) { c.StatusDelay = 0 }},
 		{"no interval", "status interval is 0s", func(c *Config) { c.StatusInterval = 0 }},
-		{"no stall timeout", "stall timeout is 0s", func(c *Config) { c.StallTimeout = 0 }},
+		{"no time without a success", "time until a kind is unavailable is 0s", func(c *Config) { c.UnavailableAfter = 0 }},
 		{"no tolerance", "cache lag tolerance 0s", func(c *Config) { c.CacheLagTolerance = 0 }},
 		{"no lookup workers", "lookup workers is 0", func(c *Config) { c.LookupWorkers = 0 }},
 	} {
