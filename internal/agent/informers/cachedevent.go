@@ -20,7 +20,6 @@ import (
 const (
 	maxCachedMessage = 1 << 10
 	maxCachedReason  = 128 // the limit of events.k8s.io
-	maxIdentity      = 320 // an API version has at most 317 bytes, and a name 253
 )
 
 // cachedEvent is the form of an Event in the cache: the fields that reports and health read, most of them encoded. A corev1.Event takes
@@ -99,14 +98,6 @@ func (e *cachedEvent) GetObjectMeta() metav1.Object {
 
 // involvedObject returns the object that the Event is about.
 func (e *cachedEvent) involvedObject() target.Identity { return observe.InvolvedObject(e.event()) }
-
-// shorten returns the beginning of a text. The copy lets the memory of the whole text go.
-func shorten(text string, length int) string {
-	if len(text) <= length {
-		return text
-	}
-	return strings.ToValidUTF8(strings.Clone(text[:length]), "")
-}
 
 // identity returns a field of a reference, or nothing if no object can have it.
 func identity(text string) string {

@@ -151,7 +151,7 @@ func (c *Clients) fetch(ctx context.Context, gvr schema.GroupVersionResource, re
 func (c *Clients) fetchMetadata(ctx context.Context, gvr schema.GroupVersionResource, ref target.Ref) (*metav1.PartialObjectMetadata, error) {
 	ctx, cancel := boundRead(ctx, maxMetadataBytes)
 	defer cancel()
-	list, err := c.metadataOf(gvr).Resource(gvr).Namespace(ref.Namespace).List(ctx, named(ref.Name))
+	list, err := c.metadataClient(gvr).Resource(gvr).Namespace(ref.Namespace).List(ctx, named(ref.Name))
 	if err != nil {
 		return nil, fmt.Errorf("read metadata of %s: %w", ref, err)
 	}
@@ -159,4 +159,27 @@ func (c *Clients) fetchMetadata(ctx context.Context, gvr schema.GroupVersionReso
 		return nil, errNoObject
 	}
 	return &list.Items[0], nil
+}
+
+// eachMetadata visits the metadata of all objects of a resource in a namespace, page by page. The pages become smaller if the objects are
+// large.
+func (c *Clients) eachMetadata(ctx context.Context, gvr schema.GroupVersionResource, namespace string, visit func(*metav1.PartialObjectMetadata)) error {
+	ctx = withAnswerLimit(ctx, maxMetadataBytes)
+	for next := (metav1.ListOptions{Limit: 500}); ; {
+		list, err := c.metadataClient(gvr).Resource(gvr).Namespace(namespace).List(ctx, next)
+		if errors.Is(err, errLargeAnswer) && next.Limit > 1 {
+			next.Limit = max(1, next.Limit/8)
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("read metadata of %s in namespace %q: %w", gvr.GroupResource(), namespace, err)
+		}
+		for i := range list.Items {
+			visit(&list.Items[i])
+		}
+		if list.Continue == "" {
+			return nil
+		}
+		next.Continue = list.Continue
+	}
 }

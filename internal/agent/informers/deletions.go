@@ -3,7 +3,6 @@ package informers
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -27,20 +26,24 @@ func (s *Informers) DeletionsObserved(ctx context.Context, workload string) (boo
 	if !s.Complete([]target.Workload{wl}) {
 		return false, nil // the workload was just declared
 	}
-	known := map[informerID][]target.Identity{}
+	type scope struct {
+		gvr       schema.GroupVersionResource
+		namespace string
+	}
+	known := map[scope][]target.Identity{}
 	for _, r := range wl.Resources {
 		deleted, current, exists := s.Incarnations(r.Ref)
 		if len(deleted) > 0 {
 			return false, nil
 		}
 		state, _ := s.kinds.stateOf(r.GroupVersionKind())
-		if scope, ok := state.in(r.Namespace); exists && ok && scope.state == target.Present {
-			id := informerID{gvr: state.gvr, namespace: r.Namespace}
-			known[id] = append(known[id], current)
+		if watched, ok := state.in(r.Namespace); exists && ok && watched.state == target.Present {
+			in := scope{state.gvr, r.Namespace}
+			known[in] = append(known[in], current)
 		}
 	}
-	for id, objects := range known {
-		existing, err := s.clients.existing(ctx, id, objects)
+	for in, objects := range known {
+		existing, err := s.clients.existing(ctx, in.gvr, in.namespace, objects)
 		if err != nil {
 			return false, err
 		}
@@ -55,7 +58,9 @@ func (s *Informers) DeletionsObserved(ctx context.Context, workload string) (boo
 
 // existing returns the UIDs, by name, of objects that exist and are not being deleted. The result may have other objects
 // too.
-func (c *Clients) existing(ctx context.Context, id informerID, objects []target.Identity) (map[string]types.UID, error) {
+func (c *Clients) existing(
+	ctx context.Context, gvr schema.GroupVersionResource, namespace string, objects []target.Identity,
+) (map[string]types.UID, error) {
 	out := map[string]types.UID{}
 	add := func(o *metav1.PartialObjectMetadata) {
 		if o.DeletionTimestamp == nil {
@@ -63,10 +68,10 @@ func (c *Clients) existing(ctx context.Context, id informerID, objects []target.
 		}
 	}
 	if len(objects) > fetchLimit {
-		return out, c.eachMetadata(ctx, id.gvr, id.namespace, add)
+		return out, c.eachMetadata(ctx, gvr, namespace, add)
 	}
 	for _, o := range objects {
-		found, err := c.fetchMetadata(ctx, id.gvr, o.Ref)
+		found, err := c.fetchMetadata(ctx, gvr, o.Ref)
 		switch {
 		case errors.Is(err, errNoObject):
 		case err != nil:
@@ -76,27 +81,4 @@ func (c *Clients) existing(ctx context.Context, id informerID, objects []target.
 		}
 	}
 	return out, nil
-}
-
-// eachMetadata visits the metadata of all objects of a resource in a namespace, page by page. The pages become smaller if the objects are
-// large.
-func (c *Clients) eachMetadata(ctx context.Context, gvr schema.GroupVersionResource, namespace string, visit func(*metav1.PartialObjectMetadata)) error {
-	ctx = withAnswerLimit(ctx, maxMetadataBytes)
-	for next := (metav1.ListOptions{Limit: 500}); ; {
-		list, err := c.metadataOf(gvr).Resource(gvr).Namespace(namespace).List(ctx, next)
-		if errors.Is(err, errLargeAnswer) && next.Limit > 1 {
-			next.Limit = max(1, next.Limit/8)
-			continue
-		}
-		if err != nil {
-			return fmt.Errorf("read metadata of %s in namespace %q: %w", gvr.GroupResource(), namespace, err)
-		}
-		for i := range list.Items {
-			visit(&list.Items[i])
-		}
-		if list.Continue == "" {
-			return nil
-		}
-		next.Continue = list.Continue
-	}
 }

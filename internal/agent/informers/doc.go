@@ -4,14 +4,25 @@
 //
 // # Parts
 //
-//   - kinds starts and stops a kindWatcher for each wanted kind. A kindWatcher resolves how the API server serves the kind
-//     and where the agent may watch it, and acquires informers for these scopes from the informerPool.
-//   - The registrar receives the notifications of all informers. It keeps tombstones of deleted objects, and adds owners of
-//     unwatched kinds to the lookups.
-//   - The stallDetector compares caches with the API server.
-//   - The objectCache keeps listed objects that were fetched because the informers' caches keep a part of them only.
+// [Informers] composes the parts:
 //
-// [Informers] composes them and answers questions about what is visible.
+//   - kinds.go: kinds starts and stops a kindWatcher for each wanted kind.
+//   - kindwatcher.go, scopes.go, backoff.go: a kindWatcher resolves how the API server serves the kind and where the agent may
+//     watch it. It acquires informers for these scopes from the informerPool, and publishes the state of each scope.
+//   - clients.go, discovery.go, permissions.go, answers.go: [Clients] sends the requests other than lists and watches of
+//     informers. secrets.go has the clients for Secrets, which keep the data out.
+//   - pool.go, informer.go, factory.go: the informerPool holds the running informers, which kind watchers share. An informer
+//     records how its requests fare.
+//   - transform.go, limits.go, large.go: the form and the size of an object in a cache. cachedpod.go and cachedevent.go have the
+//     encoded forms, eventindex.go the index of Events.
+//   - registrar.go: the registrar receives the notifications of all informers. It adds owners of unwatched kinds to the lookups.
+//   - tombstones.go: tombstones of deleted objects, until their deletion is reported. deletions.go compares the existing objects
+//     with the API server.
+//   - lookups.go: lookups reads owners of unwatched kinds.
+//   - stalls.go: the stallDetector compares caches with the API server, and restarts informers that lag.
+//   - objects.go: the objectCache keeps listed objects that were fetched because the informers' caches keep a part of them only.
+//     The methods of Informers beside it return objects.
+//   - visibility.go, events.go: the methods of Informers that answer which kinds and Events are visible.
 //
 // # Goroutines
 //

@@ -2,6 +2,7 @@ package informers
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"sync"
@@ -188,6 +189,9 @@ func (s *Informers) Prune() { s.tombstones.prune() }
 // DetectStalls restarts the informers whose caches lag behind the API server without an error, and returns their number.
 // The error joins those of informers that could not be compared.
 func (s *Informers) DetectStalls(ctx context.Context) (int, error) { return s.stalls.detect(ctx) }
+
+// errReread means that an informer reads its kind again by new redaction rules.
+var errReread = errors.New("the redaction rules have changed; the kind is read again")
 
 // Reread reads all kinds again whose objects are kept whole, because the redaction rules have changed. Caches cannot be redacted
 // in place, because others read their objects, and they lack the values that new rules no longer name.

@@ -2,13 +2,14 @@ package informers
 
 import (
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // Limits of the cached parts of an object. The API server bounds only the size of the whole object, 1.5 MiB. An author of Pods may
-// use all of it for any of these parts.
+// use all of it for any of these parts. cachedevent.go has further limits for Events.
 const (
 	maxOwners     = 8       // besides the controller
 	maxOwnerBytes = 2 << 10 // of the texts of these owners together
@@ -21,6 +22,9 @@ const (
 	maxImage      = 512     // in bytes; a reference with name, tag and digest has at most 457
 	maxStatusText = 4 << 10 // in bytes; the kubelet's limit of a termination message
 )
+
+// maxIdentity is the limit of a field of a reference, in bytes. An API version has at most 317, and a name 253.
+const maxIdentity = 320
 
 // limitOwners returns the controller and the first maxOwners other owners. It omits references that no object can have.
 func limitOwners(refs []metav1.OwnerReference) []metav1.OwnerReference {
@@ -71,4 +75,12 @@ func limitState(in corev1.ContainerState) corev1.ContainerState {
 		in.Terminated = &limited
 	}
 	return in
+}
+
+// shorten returns the beginning of a text. The copy lets the memory of the whole text go.
+func shorten(text string, length int) string {
+	if len(text) <= length {
+		return text
+	}
+	return strings.ToValidUTF8(strings.Clone(text[:length]), "")
 }

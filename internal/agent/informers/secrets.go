@@ -20,12 +20,12 @@ import (
 )
 
 // isSecret reports whether a kind is read as metadata only because it is confidential. All reads ask it: watches in
-// [informerFactory.create], and single reads in [Clients.fetch]. Each read of metadata takes its client from [Clients.metadataOf].
+// [informerFactory.create], and single reads in [Clients.fetch]. Each read of metadata takes its client from [Clients.metadataClient].
 // [observe.Trim] is a second barrier: it removes the data of a Secret from an object that leaves the cluster.
 func isSecret(kind schema.GroupKind) bool { return kind == secretKind.GroupKind() }
 
-// metadataOf returns the metadata client for a resource.
-func (c *Clients) metadataOf(gvr schema.GroupVersionResource) metadata.Interface {
+// metadataClient returns the metadata client for a resource.
+func (c *Clients) metadataClient(gvr schema.GroupVersionResource) metadata.Interface {
 	if gvr.GroupResource() == (schema.GroupResource{Resource: "secrets"}) {
 		return c.secrets
 	}

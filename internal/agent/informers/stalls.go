@@ -15,9 +15,6 @@ import (
 // errStalled means that an informer lags behind the API server without an error.
 var errStalled = errors.New("the watch has stalled; it is restarted")
 
-// errReread means that an informer reads its kind again by new redaction rules.
-var errReread = errors.New("the redaction rules have changed; the kind is read again")
-
 // stallDetector compares caches with the API server.
 type stallDetector struct {
 	clients *Clients
