@@ -61,29 +61,28 @@ func (a *Assessor) since(s observe.Status, workloads []target.Workload) time.Tim
 	if changes {
 		return time.Time{} // AdmitStatus sets it
 	}
-	since := last.since
-	for _, workload := range workloads {
-		if !last.since.IsZero() {
-			break
-		}
-		if at := a.transitions.Since(workload.Name, s.Status); !at.IsZero() && (since.IsZero() || at.Before(since)) {
-			since = at
-		}
+	if !last.since.IsZero() {
+		return last.since
 	}
-	return since
+	return earliest(workloads, func(workload string) time.Time { return a.transitions.Since(workload, s.Status) })
 }
 
 // causeSince returns when a reason became what it is: the earliest time that one of the workloads recorded; else zero.
-func (a *Assessor) causeSince(reason string, workloads []target.Workload) (since time.Time) {
+func (a *Assessor) causeSince(reason string, workloads []target.Workload) time.Time {
 	if reason == "" {
-		return since
+		return time.Time{}
 	}
+	return earliest(workloads, func(workload string) time.Time { return a.transitions.CauseSince(workload, reason) })
+}
+
+// earliest returns the earliest time that one of the workloads has; zero if none has one.
+func earliest(workloads []target.Workload, timeOf func(workload string) time.Time) (first time.Time) {
 	for _, workload := range workloads {
-		if at := a.transitions.CauseSince(workload.Name, reason); !at.IsZero() && (since.IsZero() || at.Before(since)) {
-			since = at
+		if at := timeOf(workload.Name); !at.IsZero() && (first.IsZero() || at.Before(first)) {
+			first = at
 		}
 	}
-	return since
+	return first
 }
 
 // sharedBefore returns the start of the status before the given one if that was of several workloads; else zero.

@@ -58,7 +58,7 @@ func (a *Assessor) ResourceStatuses(workload string) (statuses []target.Resource
 	return statuses, pods
 }
 
-// Health returns the verdict on a workload in words; empty while it is not known.
+// Health is [Assessor.Verdict] in words; empty while the verdict is not known. It records the verdict for the damping, too.
 func (a *Assessor) Health(workload string) (status, reason, message string) {
 	v, ok := a.Verdict(workload)
 	if !ok {
@@ -68,7 +68,7 @@ func (a *Assessor) Health(workload string) (status, reason, message string) {
 }
 
 // Verdict returns the verdict on a workload's resources, damped if it flaps. It returns false while the state of a
-// resource is not known.
+// resource is not known. The call takes part in the damping that [Assessor.Note] has started: it records the verdict, which may be a change.
 func (a *Assessor) Verdict(workload string) (health.Verdict, bool) {
 	v, _, ok := a.damped(workload)
 	return v, ok
