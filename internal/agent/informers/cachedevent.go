@@ -10,9 +10,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-
-	"github.com/threeport/threeport-agent/internal/agent/observe"
-	"github.com/threeport/threeport-agent/internal/agent/target"
 )
 
 // Limits of the texts of a cached Event, in bytes. The API server bounds neither the message nor the other fields of an Event
@@ -29,6 +26,7 @@ type cachedEvent struct {
 	common    unique.Handle[commonFields]
 	encoded   []byte // protobuf of a corev1.Event, without the common fields, and with short forms: see shortUID and shortName
 	shortened bool   // the Event has a longer reason or message
+	hashes    eventHashes
 }
 
 // commonFields are the fields that many Events have in common.
@@ -38,22 +36,22 @@ type commonFields struct {
 }
 
 func newCachedEvent(ev *corev1.Event) (*cachedEvent, error) {
-	involved := ev.InvolvedObject
+	involved := limitReference(ev.InvolvedObject)
 	common := commonFields{
 		namespace:          ev.Namespace,
 		eventType:          shorten(ev.Type, maxCachedReason),
 		reason:             shorten(ev.Reason, maxCachedReason),
 		component:          shorten(cmp.Or(ev.Source.Component, ev.ReportingController), maxCachedReason),
-		involvedAPIVersion: identity(involved.APIVersion),
-		involvedKind:       identity(involved.Kind),
-		involvedNamespace:  identity(involved.Namespace),
+		involvedAPIVersion: involved.APIVersion,
+		involvedKind:       involved.Kind,
+		involvedNamespace:  involved.Namespace,
 	}
 	own := corev1.Event{
 		ObjectMeta: metav1.ObjectMeta{
 			Name: ev.Name, UID: shortUID(ev.UID), ResourceVersion: ev.ResourceVersion, CreationTimestamp: ev.CreationTimestamp,
 		},
 		InvolvedObject: corev1.ObjectReference{
-			Name: shortName(identity(involved.Name), ev.Name), UID: shortUID(types.UID(identity(string(involved.UID)))),
+			Name: shortName(involved.Name, ev.Name), UID: shortUID(involved.UID),
 		},
 		Message:        shorten(ev.Message, maxCachedMessage),
 		Series:         ev.Series,
@@ -67,7 +65,7 @@ func newCachedEvent(ev *corev1.Event) (*cachedEvent, error) {
 		return nil, fmt.Errorf("encode Event %s/%s: %w", ev.Namespace, ev.Name, err)
 	}
 	shortened := common.reason != ev.Reason || own.Message != ev.Message
-	return &cachedEvent{unique.Make(common), encoded, shortened}, nil
+	return &cachedEvent{unique.Make(common), encoded, shortened, hashesOf(involved)}, nil
 }
 
 // event returns the Event with the fields that the cache has.
@@ -96,8 +94,13 @@ func (e *cachedEvent) GetObjectMeta() metav1.Object {
 	return meta
 }
 
-// involvedObject returns the object that the Event is about.
-func (e *cachedEvent) involvedObject() target.Identity { return observe.InvolvedObject(e.event()) }
+// limitReference returns the fields of a reference that are kept, except those that no object can have.
+func limitReference(ref corev1.ObjectReference) corev1.ObjectReference {
+	return corev1.ObjectReference{
+		APIVersion: identity(ref.APIVersion), Kind: identity(ref.Kind), Namespace: identity(ref.Namespace), Name: identity(ref.Name),
+		UID: types.UID(identity(string(ref.UID))),
+	}
+}
 
 // identity returns a field of a reference, or nothing if no object can have it.
 func identity(text string) string {

@@ -8,12 +8,14 @@ import (
 	"sync"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
+	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/flowcontrol"
@@ -47,10 +49,11 @@ const (
 // occupy the workers for a minute.
 const readTimeout = 10 * time.Second
 
-// Clients are the clients of the API server. The typed client reads Events and Pods with protobuf. The metadata client
+// Clients are the clients of the API server. The typed clients read Events and Pods with protobuf. The metadata client
 // reads the kinds whose metadata alone the agent needs or may read. The dynamic client reads the other kinds.
 type Clients struct {
 	typed    kubernetes.Interface
+	watched  typedcorev1.CoreV1Interface // for watches of Events and Pods
 	dynamic  dynamic.Interface
 	metadata metadata.Interface
 	secrets  metadata.Interface
@@ -101,6 +104,11 @@ func newClients(config *rest.Config, httpClient *http.Client, limiter flowcontro
 	if err != nil {
 		return nil, fmt.Errorf("typed client: %w", err)
 	}
+	protobuf.NegotiatedSerializer, protobuf.GroupVersion, protobuf.APIPath = newWatchCodecs(), &corev1.SchemeGroupVersion, "/api"
+	watched, err := rest.RESTClientForConfigAndClient(protobuf, httpClient)
+	if err != nil {
+		return nil, fmt.Errorf("client of Events and Pods: %w", err)
+	}
 	dyn, err := dynamic.NewForConfigAndClient(config, httpClient)
 	if err != nil {
 		return nil, fmt.Errorf("dynamic client: %w", err)
@@ -114,7 +122,7 @@ func newClients(config *rest.Config, httpClient *http.Client, limiter flowcontro
 		return nil, err
 	}
 	return &Clients{
-		typed: typed, dynamic: dyn, metadata: meta, secrets: secrets,
+		typed: typed, watched: typedcorev1.New(watched), dynamic: dyn, metadata: meta, secrets: secrets,
 		mappings: map[schema.GroupVersionKind]mapping{},
 	}, nil
 }

@@ -39,10 +39,10 @@ func (f informerFactory) create(id informerID, gvk schema.GroupVersionKind, hook
 	var example runtime.Object
 	switch {
 	case gvk == eventKind:
-		source, example = listWatch(f.clients.typed.CoreV1().Events(id.namespace), hooks), &corev1.Event{}
+		source, example = listWatch(f.clients.watched.Events(id.namespace), hooks), &corev1.Event{}
 		options.Indexers = eventIndexers
 	case gvk == podKind:
-		source, example = listWatch(f.clients.typed.CoreV1().Pods(id.namespace), hooks), &corev1.Pod{}
+		source, example = listWatch(f.clients.watched.Pods(id.namespace), hooks), &corev1.Pod{}
 	case isSecret(gvk.GroupKind()):
 		source = listWatch(shortWatch{f.clients.secrets.Resource(id.gvr).Namespace(id.namespace)}, hooks)
 		example = &metav1.PartialObjectMetadata{}

@@ -1,0 +1,84 @@
+package informers
+
+import (
+	"bytes"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/kubernetes/scheme"
+)
+
+// watchCodecs are those of client-go. But from protobuf they decode only the fields of Pods and Events that the cache keeps, and do
+// not copy the bytes of an object first. In a rollout this saves a third of the agent's garbage.
+type watchCodecs struct{ runtime.NegotiatedSerializer }
+
+func newWatchCodecs() runtime.NegotiatedSerializer {
+	return watchCodecs{scheme.Codecs.WithoutConversion()}
+}
+
+// SupportedMediaTypes implements runtime.NegotiatedSerializer.
+func (c watchCodecs) SupportedMediaTypes() []runtime.SerializerInfo {
+	out := c.NegotiatedSerializer.SupportedMediaTypes()
+	for i, info := range out {
+		if info.MediaType == runtime.ContentTypeProtobuf {
+			stream := *info.StreamSerializer
+			stream.Serializer = frameSerializer{stream.Serializer}
+			out[i].Serializer, out[i].StreamSerializer = objectSerializer{info.Serializer}, &stream
+		}
+	}
+	return out
+}
+
+// frameSerializer decodes the frames of a watch. The object of a frame is a part of it: client-go decodes the object before it reads
+// the next frame.
+type frameSerializer struct{ runtime.Serializer }
+
+// Decode implements runtime.Decoder.
+func (s frameSerializer) Decode(
+	data []byte, defaults *schema.GroupVersionKind, into runtime.Object,
+) (runtime.Object, *schema.GroupVersionKind, error) {
+	// message WatchEvent { string type = 1; RawExtension object = 2 }, message RawExtension { bytes raw = 1 }
+	frame, ok := into.(*metav1.WatchEvent)
+	object := fieldOf(fieldOf(data, 2), 1)
+	if !ok || object == nil {
+		return s.Serializer.Decode(data, defaults, into)
+	}
+	frame.Type, frame.Object.Raw = string(fieldOf(data, 1)), object
+	return frame, defaults, nil
+}
+
+// objectSerializer decodes objects.
+type objectSerializer struct{ runtime.Serializer }
+
+// Decode implements runtime.Decoder.
+func (s objectSerializer) Decode(
+	data []byte, defaults *schema.GroupVersionKind, into runtime.Object,
+) (runtime.Object, *schema.GroupVersionKind, error) {
+	kind, encoded := unwrapObject(data)
+	switch {
+	case into != nil:
+	case kind == podKind:
+		pod := &corev1.Pod{}
+		return pod, &kind, podFields.unmarshal(encoded, pod)
+	case kind == eventKind:
+		ev := &corev1.Event{}
+		return ev, &kind, eventFields.unmarshal(encoded, ev)
+	}
+	return s.Serializer.Decode(data, defaults, into)
+}
+
+// protobufPrefix begins an encoded object. See https://kubernetes.io/docs/reference/using-api/api-concepts/#protobuf-encoding.
+var protobufPrefix = []byte("k8s\x00")
+
+// unwrapObject returns the kind of an encoded object and its message; zero if the envelope is malformed.
+func unwrapObject(data []byte) (schema.GroupVersionKind, []byte) {
+	// message Unknown { TypeMeta typeMeta = 1; bytes raw = 2 }, message TypeMeta { string apiVersion = 1; string kind = 2 }
+	envelope, ok := bytes.CutPrefix(data, protobufPrefix)
+	if !ok {
+		return schema.GroupVersionKind{}, nil
+	}
+	typeMeta := fieldOf(envelope, 1)
+	return schema.FromAPIVersionAndKind(string(fieldOf(typeMeta, 1)), string(fieldOf(typeMeta, 2))), fieldOf(envelope, 2)
+}
