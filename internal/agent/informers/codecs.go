@@ -2,6 +2,7 @@ package informers
 
 import (
 	"bytes"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -20,7 +21,7 @@ func newWatchCodecs() runtime.NegotiatedSerializer {
 
 // SupportedMediaTypes implements runtime.NegotiatedSerializer.
 func (c watchCodecs) SupportedMediaTypes() []runtime.SerializerInfo {
-	out := c.NegotiatedSerializer.SupportedMediaTypes()
+	out := slices.Clone(c.NegotiatedSerializer.SupportedMediaTypes()) // all clients of client-go share that slice
 	for i, info := range out {
 		if info.MediaType == runtime.ContentTypeProtobuf {
 			stream := *info.StreamSerializer

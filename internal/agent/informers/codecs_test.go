@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/serializer/protobuf"
 	"k8s.io/apimachinery/pkg/runtime/serializer/streaming"
 	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/kubernetes/scheme"
 	restwatch "k8s.io/client-go/rest/watch"
 
 	"github.com/threeport/threeport-agent/api/v1alpha1"
@@ -87,6 +88,16 @@ func TestWatchCodecs_DecodeStatusAndBookmark(t *testing.T) {
 	}}).(*corev1.Pod)
 	if !ok || bookmark.ResourceVersion != "7" || bookmark.Annotations[metav1.InitialEventsAnnotationKey] != "true" {
 		t.Errorf("the watch decodes a bookmark as %v, want version 7 and the annotation", bookmark)
+	}
+}
+
+// Other clients of the process decode whole objects.
+func TestWatchCodecs_LeaveThoseOfClientGoAsTheyAre(t *testing.T) {
+	newWatchCodecs().SupportedMediaTypes()
+	for _, info := range scheme.Codecs.SupportedMediaTypes() {
+		if _, ok := info.Serializer.(objectSerializer); ok {
+			t.Errorf("client-go decodes %s without the fields that the cache does not keep", info.MediaType)
+		}
 	}
 }
 
