@@ -36,9 +36,9 @@ type Handler interface {
 // EventHandler receives changes of Events.
 type EventHandler interface {
 	// EventChanged reports a created or updated Event. initial is true for an Event in an informer's first list.
-	EventChanged(ev *corev1.Event, initial bool)
-	// EventDeleted reports a deleted Event: most expire. ev is its last known state; nil if there is none.
-	EventDeleted(uid types.UID, ev *corev1.Event)
+	EventChanged(name types.NamespacedName, uid types.UID, initial bool)
+	// EventDeleted reports the last known state of a deleted Event: most expire.
+	EventDeleted(ev *corev1.Event)
 	// EventsListed reports the end of an informer's first list of Events. Some may have expired while none was running.
 	EventsListed()
 }

@@ -58,7 +58,8 @@ func (r *registrar) handlerFor(i *informer, failed func(error)) cache.ResourceEv
 func (r *registrar) eventHandler() cache.ResourceEventHandler {
 	changed := func(obj any, initial bool) {
 		if ev, ok := obj.(*cachedEvent); ok {
-			r.handler.EventChanged(ev.event(), initial)
+			o := ev.GetObjectMeta()
+			r.handler.EventChanged(nameOf(o), o.GetUID(), initial)
 		}
 	}
 	return cache.ResourceEventHandlerDetailedFuncs{
@@ -69,8 +70,7 @@ func (r *registrar) eventHandler() cache.ResourceEventHandler {
 				obj = tombstone.Obj
 			}
 			if ev, ok := obj.(*cachedEvent); ok {
-				deleted := ev.event()
-				r.handler.EventDeleted(deleted.UID, deleted)
+				r.handler.EventDeleted(ev.event())
 			}
 		},
 	}

@@ -19,20 +19,17 @@ func (h handler) ObjectChanged(ref target.Ref) {
 	h.r.queues.objects.Add(ref)
 }
 
-func (h handler) EventChanged(ev *corev1.Event, initial bool) {
+func (h handler) EventChanged(name types.NamespacedName, uid types.UID, initial bool) {
 	if initial {
-		h.r.events.notes.setPreexisting(ev.UID)
+		h.r.events.notes.setPreexisting(uid)
 	}
-	name := types.NamespacedName{Namespace: ev.Namespace, Name: ev.Name}
 	h.r.queues.samples.events.add(name)
 	h.r.queues.events.Add(name)
 }
 
-func (h handler) EventDeleted(uid types.UID, ev *corev1.Event) {
-	h.r.events.forget(uid)
-	if ev != nil {
-		h.r.events.reassessWarned(ev)
-	}
+func (h handler) EventDeleted(ev *corev1.Event) {
+	h.r.events.forget(ev.UID)
+	h.r.events.reassessWarned(ev)
 }
 
 func (h handler) EventsListed() { h.r.queues.eventsListed.Store(true) }
