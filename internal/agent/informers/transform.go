@@ -147,8 +147,8 @@ func trimEndpoints(value any) any {
 }
 
 // trimPod keeps the fields that health reads, and those of the reports about terminated containers and of the facts of a Pod.
-func trimPod(pod *corev1.Pod) *corev1.Pod {
-	out := &corev1.Pod{ObjectMeta: trimMeta(pod)}
+func trimPod(pod *corev1.Pod) corev1.Pod {
+	out := corev1.Pod{ObjectMeta: trimMeta(pod)}
 	if revision, ok := pod.Labels[appsv1.ControllerRevisionHashLabelKey]; ok {
 		metav1.SetMetaDataLabel(&out.ObjectMeta, appsv1.ControllerRevisionHashLabelKey, revision)
 	}

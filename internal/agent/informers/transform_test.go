@@ -49,22 +49,22 @@ func TestATrimmedPodIsJudgedLikeTheWholeOne(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if want, got := trimPod(whole.DeepCopy()), cached.pod(); !apiequality.Semantic.DeepEqual(got, want) {
+		if want, got := trimmed(whole.DeepCopy()), cached.pod(); !apiequality.Semantic.DeepEqual(got, want) {
 			t.Errorf("the cached pod is\n     %+v, want\n     %+v", got, want)
 		}
-		if want, got := observe.ContainerTerminations(whole), observe.ContainerTerminations(trimPod(whole.DeepCopy())); !reflect.DeepEqual(got, want) {
+		if want, got := observe.ContainerTerminations(whole), observe.ContainerTerminations(trimmed(whole.DeepCopy())); !reflect.DeepEqual(got, want) {
 			t.Errorf("the trimmed pod %s reports the terminations\n     %+v, the whole pod\n     %+v", whole.Name, got, want)
 		}
-		if want, got := observe.NewPodFacts(withSpecImages(whole)), observe.NewPodFacts(trimPod(trimPod(whole.DeepCopy()))); !got.Equal(want) {
+		if want, got := observe.NewPodFacts(withSpecImages(whole)), observe.NewPodFacts(trimmed(trimmed(whole.DeepCopy()))); !got.Equal(want) {
 			t.Errorf("the trimmed pod %s has the facts\n     %+v, the whole pod\n     %+v", whole.Name, got, want)
 		}
 		for _, w := range warnings {
 			context := health.Context{Now: now, Warning: w}
-			want, got := health.Pod(whole, context), health.Pod(trimPod(whole.DeepCopy()), context)
+			want, got := health.Pod(whole, context), health.Pod(trimmed(whole.DeepCopy()), context)
 			if got != want {
 				t.Errorf("pod %s with Warning %q is judged\n     %+v, as a whole\n     %+v", whole.Name, w.Reason, got, want)
 			}
-			if again := health.Pod(trimPod(trimPod(whole.DeepCopy())), context); again != want {
+			if again := health.Pod(trimmed(trimmed(whole.DeepCopy())), context); again != want {
 				t.Errorf("pod %s, trimmed twice, is judged %+v", whole.Name, again)
 			}
 		}
@@ -99,7 +99,7 @@ func TestTrimPod_Image_IsThatOfTheSpec(t *testing.T) {
 		},
 	}
 	var images []string
-	for _, c := range observe.NewPodFacts(trimPod(trimPod(pod))).Containers {
+	for _, c := range observe.NewPodFacts(trimmed(trimmed(pod))).Containers {
 		images = append(images, c.Image)
 	}
 	if want := []string{"setup:1", "shop:1", "busybox:1"}; !slices.Equal(images, want) {
@@ -196,4 +196,9 @@ func TestTrimSlice_IsJudgedLikeTheWholeOne(t *testing.T) {
 			t.Errorf("with the endpoints %v the trimmed EndpointSlice is %v, the whole one %v", endpoints, got.Verdict, want.Verdict)
 		}
 	}
+}
+
+func trimmed(pod *corev1.Pod) *corev1.Pod {
+	out := trimPod(pod)
+	return &out
 }
