@@ -13,6 +13,7 @@
 //     informers. secrets.go has the clients for Secrets, which keep the data out.
 //   - pool.go, informer.go, factory.go: the informerPool holds the running informers, which kind watchers share. An informer
 //     records how its requests fare.
+//   - codecs.go, protofields.go: how watches decode Pods and Events.
 //   - transform.go, limits.go, large.go: the form and the size of an object in a cache. cachedpod.go and cachedevent.go have the
 //     encoded forms, eventindex.go the index of Events.
 //   - registrar.go: the registrar receives the notifications of all informers. It adds owners of unwatched kinds to the lookups.
