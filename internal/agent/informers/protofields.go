@@ -9,8 +9,8 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// protoFields has the fields of a protobuf message that are decoded, by their numbers in k8s.io/api/core/v1/generated.proto and
-// k8s.io/apimachinery/pkg/apis/meta/v1/generated.proto. A nil value stands for a whole field, and another one for fields of a message.
+// protoFields has the fields of a protobuf message that are decoded, by their numbers. A nil value stands for a whole field, and
+// another one for fields of a message. See k8s.io/api/core/v1/generated.proto and k8s.io/apimachinery/pkg/apis/meta/v1/generated.proto.
 type protoFields map[protowire.Number]protoFields
 
 // podFields has the fields that trimPod reads, and eventFields those that newCachedEvent reads.
@@ -66,7 +66,8 @@ func (f protoFields) unmarshal(message []byte, into interface{ Unmarshal(data []
 	return into.Unmarshal(*buffer) //nolint:wrapcheck // as client-go returns it
 }
 
-var buffers sync.Pool // of *[]byte; what is decoded from a buffer does not share its memory
+// buffers has the *[]byte of unmarshal. A decoded object shares no memory with its buffer.
+var buffers sync.Pool
 
 // appendTo appends these fields of a message.
 func (f protoFields) appendTo(out, message []byte) ([]byte, error) {
