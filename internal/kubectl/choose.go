@@ -262,9 +262,7 @@ func (c *chooser) chooseSelected(ctx context.Context) error {
 			c.existing[o] = true
 		}
 	}
-	for _, problem := range c.incomplete {
-		c.o.plugin.printError(fmt.Errorf("%s", problem))
-	}
+	c.o.plugin.printNotes(c.takeIncomplete())
 	if len(c.order) == before && before == 0 {
 		where := "in the namespace " + c.namespace
 		if c.o.allNamespaces {

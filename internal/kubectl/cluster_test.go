@@ -8,10 +8,12 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/spf13/cobra"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
@@ -324,7 +326,7 @@ spec: {containers: [{name: web, image: example/app}]}
 	r := call(t, "tree", "plant", "-o", "wide")
 	r.want(t, exitNotHealthy, "└─ Pod web-1-a", "CrashLoopBackOff", "BackOff", "Service garden/absent does not exist", "KindNotInstalled", "Piston one",
 		"Pod garden/labelled", "Secret garden/key", "The agent reports Healthy")
-	if !strings.Contains(r.err, "1 object has the label of the workload in a namespace where it does not count") || !strings.Contains(r.err, "pods thicket/weed") {
+	if !strings.Contains(r.err, "1 object has the label of ThreeportWorkload plant in a namespace where it does not count") || !strings.Contains(r.err, "pods thicket/weed") {
 		t.Errorf("the messages do not name the labelled pod of another namespace: %s", r.err)
 	}
 	for _, text := range []string{"hunter2", "ConfigMap engine", "weed"} {
@@ -355,9 +357,9 @@ spec: {containers: [{name: web, image: example/app}]}
 	call(t, "tree").want(t, exitUsage, "give the name of a ThreeportWorkload")
 }
 
-func TestTree_Forbidden(t *testing.T) {
-	planted(t, "fenced")
-	workload(t, "shy", "", "{version: v1, kind: ConfigMap, name: conf, namespace: fenced}, {group: apps, version: v1, kind: Deployment, name: web, namespace: fenced}")
+// gardener returns the kubeconfig of a user who may list ConfigMaps and ThreeportWorkloads only.
+func gardener(t *testing.T) string {
+	t.Helper()
 	kubeconfig, _, err := shared.api.User("gardener")
 	if err != nil {
 		t.Fatal(err)
@@ -375,14 +377,80 @@ metadata: {name: gardener}
 roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: gardener}
 subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: gardener}]
 `)
-	var r result
 	for range 1000 { // until the API server has seen the role
-		r = invokeAt(t.Context(), time.Now, "", "tree", "shy", "--kubeconfig", kubeconfig)
-		if r.code != exitCluster || !pause(t.Context(), 50*time.Millisecond) {
+		if r := invokeAt(t.Context(), time.Now, "", "status", "--kubeconfig", kubeconfig); r.code != exitCluster || !pause(t.Context(), 50*time.Millisecond) {
 			break
 		}
 	}
+	return kubeconfig
+}
+
+func TestTree_Forbidden(t *testing.T) {
+	planted(t, "fenced")
+	workload(t, "shy", "", "{version: v1, kind: ConfigMap, name: conf, namespace: fenced}, {group: apps, version: v1, kind: Deployment, name: web, namespace: fenced}")
+	r := invokeAt(t.Context(), time.Now, "", "tree", "shy", "--kubeconfig", gardener(t))
 	r.want(t, exitNotHealthy, "ConfigMap fenced/conf", "Forbidden", "deployments.apps in fenced may not be listed", "pods in fenced may not be listed")
+}
+
+// twoGardens creates the ThreeportWorkloads north and south, each with a ConfigMap in a namespace of its own.
+func twoGardens(t *testing.T, prefix string) {
+	t.Helper()
+	for _, name := range []string{"north", "south"} {
+		create(t, "{apiVersion: v1, kind: Namespace, metadata: {name: %s-%s}}", prefix, name)
+		create(t, "{apiVersion: v1, kind: ConfigMap, metadata: {name: conf, namespace: %s-%s}}", prefix, name)
+		workload(t, name, "", fmt.Sprintf("{version: v1, kind: ConfigMap, name: conf, namespace: %s-%s}", prefix, name))
+	}
+}
+
+func TestStatusFresh_Forbidden_NotesUnreadableKinds(t *testing.T) {
+	twoGardens(t, "noted")
+	r := invokeAt(t.Context(), time.Now, "", "status", "--fresh", "--kubeconfig", gardener(t))
+	r.want(t, exitHealthy, "pods in noted-north may not be listed, so some may be missing here", "events in noted-south may not be listed")
+	notes := strings.Split(strings.TrimSuffix(r.err, "\n"), "\n")
+	seen := map[string]bool{}
+	for _, note := range notes {
+		if text := strings.TrimSpace(strings.TrimPrefix(note, "kubectl-threeport:")); text == "" || seen[text] {
+			t.Errorf("the note %q is empty or repeated:\n%s", note, r.err)
+		} else {
+			seen[text] = true
+		}
+	}
+	r = call(t, "status", "--fresh")
+	r.want(t, exitHealthy)
+	if r.err != "" {
+		t.Errorf("an administrator, who may list everything, gets the notes %s", r.err)
+	}
+}
+
+func TestObjectReader_EachWorkloadHasItsOwnNotes(t *testing.T) {
+	twoGardens(t, "read")
+	cluster := newConnection(&cobra.Command{})
+	*cluster.flags.KubeConfig = gardener(t)
+	reader, err := newObjectReader(cluster, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got [][]string
+	for _, name := range []string{"north", "south"} {
+		list, err := cluster.workloads(t.Context(), name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		have, err := reader.readWorkload(t.Context(), &list[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		got = append(got, have.incomplete)
+	}
+	for i, name := range []string{"north", "south"} {
+		if !slices.IsSorted(got[i]) || !slices.Contains(got[i], "pods in read-"+name+" may not be listed, so some may be missing here") {
+			t.Errorf("the notes of %s are %q, want sorted ones about its Pods", name, got[i])
+		}
+		other := []string{"read-south", "read-north"}[i]
+		if slices.ContainsFunc(got[i], func(note string) bool { return note == "" || strings.Contains(note, other) }) {
+			t.Errorf("the notes of %s are %q, want no empty ones and none about %s", name, got[i], other)
+		}
+	}
 }
 
 func TestTrack(t *testing.T) {

@@ -54,6 +54,13 @@ func (p *plugin) printError(err error) {
 	}
 }
 
+// printNotes prints notes, each as one line.
+func (p *plugin) printNotes(notes []string) {
+	for _, note := range notes {
+		_, _ = fmt.Fprintln(p.ErrOut, "kubectl-threeport:", oneLine(note))
+	}
+}
+
 // command returns the root command.
 func (p *plugin) command() *cobra.Command {
 	root := &cobra.Command{

@@ -67,8 +67,8 @@ func (g *objectReader) dropIgnored(
 		if len(ignored) > 1 {
 			subject = fmt.Sprintf("%d objects have", len(ignored))
 		}
-		g.noteIncomplete(fmt.Sprintf("%s the label of the workload in a namespace where it does not count; the annotation %s adds namespaces: %s",
-			subject, v1alpha1.AnnotationNamespaces, strings.Join(ignored[:min(len(ignored), shown)], ", ")))
+		g.noteIncomplete(fmt.Sprintf("%s the label of ThreeportWorkload %s in a namespace where it does not count; the annotation %s adds namespaces: %s",
+			subject, wl.Name, v1alpha1.AnnotationNamespaces, strings.Join(ignored[:min(len(ignored), shown)], ", ")))
 	}
 	return labelled
 }

@@ -3,7 +3,6 @@ package kubectl
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
@@ -106,8 +105,7 @@ func (p *permissions) reviewWorkloads(ctx context.Context, cluster *connection, 
 			p.workloads = append(p.workloads, fmt.Sprintf("%s %s (%s)", strings.Join(n.missing, ", "), n.access, n.reason))
 		}
 	}
-	slices.Sort(c.incomplete)
-	p.incomplete = slices.Compact(c.incomplete)
+	p.incomplete = c.takeIncomplete()
 	return nil
 }
 

@@ -43,7 +43,7 @@ type workloadObjects struct {
 	derived    []*unstructured.Unstructured // by owners
 	labelled   []*unstructured.Unstructured // by the workload's label, in no order
 	warnings   map[types.UID]health.Warning
-	incomplete []string // messages about kinds that could not be read
+	incomplete []string // sorted messages about objects that may be missing, each once
 }
 
 // objectReader reads the objects of a workload. It only uses lists, so that it sees the same objects as the agent.
@@ -55,7 +55,7 @@ type objectReader struct {
 	allKinds  bool
 
 	mu         sync.Mutex
-	incomplete []string
+	incomplete []string // since the latest call of takeIncomplete
 }
 
 func newObjectReader(c *connection, allKinds bool) (*objectReader, error) {
@@ -76,8 +76,9 @@ func newObjectReader(c *connection, allKinds bool) (*objectReader, error) {
 	return g, nil
 }
 
-// readWorkload reads all objects of a workload.
+// readWorkload reads all objects of a workload. Its messages about missing objects do not include those of other workloads.
 func (g *objectReader) readWorkload(ctx context.Context, wl *v1alpha1.ThreeportWorkload) (*workloadObjects, error) {
+	g.takeIncomplete() // those of a read that failed
 	out := &workloadObjects{}
 	var err error
 	if out.listed, err = g.readListed(ctx, wl); err != nil {
@@ -110,8 +111,7 @@ func (g *objectReader) readWorkload(ctx context.Context, wl *v1alpha1.ThreeportW
 	if out.warnings, err = g.readWarnings(ctx, out); err != nil {
 		return nil, err
 	}
-	slices.Sort(g.incomplete)
-	out.incomplete = slices.Compact(g.incomplete)
+	out.incomplete = g.takeIncomplete()
 	return out, nil
 }
 
@@ -134,6 +134,21 @@ func (g *objectReader) noteIncomplete(problem string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.incomplete = append(g.incomplete, problem)
+}
+
+// takeIncomplete returns the messages since its latest call, sorted, each once.
+func (g *objectReader) takeIncomplete() []string {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	taken := g.incomplete
+	g.incomplete = nil
+	return sortedSet(taken)
+}
+
+// sortedSet sorts texts in place, and returns each once.
+func sortedSet(texts []string) []string {
+	slices.Sort(texts)
+	return slices.Compact(texts)
 }
 
 // unavailable reports whether the API server fails for a kind, such as one of an aggregated API.

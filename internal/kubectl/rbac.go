@@ -118,10 +118,7 @@ func (o *rbacOptions) run(ctx context.Context, names []string) error {
 	if err := o.write(needs, slices.Concat(o.missingAccount(ctx), c.notes)); err != nil {
 		return err
 	}
-	slices.Sort(c.incomplete)
-	for _, problem := range slices.Compact(c.incomplete) {
-		_, _ = fmt.Fprintln(o.plugin.ErrOut, "kubectl-threeport:", oneLine(problem))
-	}
+	o.plugin.printNotes(c.takeIncomplete())
 	if slices.ContainsFunc(needs, (*need).isMissing) {
 		return exitWith(exitNotHealthy)
 	}

@@ -184,7 +184,7 @@ func (o *statusOptions) warnOfSilence(ctx context.Context, list []v1alpha1.Three
 	return err
 }
 
-// assessed returns the statuses by the objects in the cluster.
+// assessed returns the statuses by the objects in the cluster, and prints which objects may be missing.
 func (o *statusOptions) assessed(ctx context.Context, list []v1alpha1.ThreeportWorkload) ([]workloadStatus, error) {
 	rules, err := ruleFiles{}.load()
 	if err != nil {
@@ -195,6 +195,7 @@ func (o *statusOptions) assessed(ctx context.Context, list []v1alpha1.ThreeportW
 		return nil, err
 	}
 	var all []workloadStatus
+	var incomplete []string
 	for i := range list {
 		have, err := reader.readWorkload(ctx, &list[i])
 		if err != nil {
@@ -203,7 +204,9 @@ func (o *statusOptions) assessed(ctx context.Context, list []v1alpha1.ThreeportW
 		s := statusOf(&list[i])
 		s.setAssessment(buildTree(&list[i], have, health.Context{Now: o.plugin.now(), Rules: rules}))
 		all = append(all, s)
+		incomplete = append(incomplete, have.incomplete...)
 	}
+	o.plugin.printNotes(sortedSet(incomplete))
 	worstFirst(all)
 	return all, nil
 }

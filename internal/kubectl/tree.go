@@ -106,9 +106,7 @@ func (o *treeOptions) run(ctx context.Context, name string) error {
 	if err := o.show(root, &statusesOf(list, leases, o.cluster.clock.at(o.plugin.now()))[0]); err != nil {
 		return err
 	}
-	for _, problem := range have.incomplete {
-		_, _ = fmt.Fprintln(o.plugin.ErrOut, "kubectl-threeport:", oneLine(problem))
-	}
+	o.plugin.printNotes(have.incomplete)
 	return exitWith(o.accept.code(root.Status))
 }
 
