@@ -11,12 +11,14 @@ import (
 	"sync"
 
 	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/threeport/threeport-agent/api/v1alpha1"
+	"github.com/threeport/threeport-agent/internal/attribution"
 	"github.com/threeport/threeport-agent/internal/health"
 )
 
@@ -53,9 +55,9 @@ func (g *objectReader) dropIgnored(
 ) []objectMetadata {
 	const shown = 5
 	var ignored []string
-	counts := labelCounts(wl, listed)
+	scope := labelScope(wl, listed)
 	labelled = slices.DeleteFunc(labelled, func(f objectMetadata) bool {
-		if counts(f.namespace) {
+		if scope.Contains(f.namespace) {
 			return false
 		}
 		ignored = append(ignored, f.GroupResource().String()+" "+f.namespace+"/"+f.name)
@@ -73,19 +75,17 @@ func (g *objectReader) dropIgnored(
 	return labelled
 }
 
-// labelCounts returns whether the label of a workload counts in a namespace, by the same rule as the agent.
-func labelCounts(wl *v1alpha1.ThreeportWorkload, listed []listedResource) func(namespace string) bool {
-	named := wl.LabelNamespaces()
-	for _, r := range wl.Spec.WorkloadResourceInstances {
-		if r.Namespace != "" {
-			named = append(named, r.Namespace)
+// labelScope returns where the label of a workload counts.
+func labelScope(wl *v1alpha1.ThreeportWorkload, listed []listedResource) attribution.LabelScope {
+	resolved := func(yield func(string) bool) {
+		for i := range listed {
+			if !yield(listed[i].listed.Namespace) {
+				return
+			}
 		}
 	}
-	everywhere := len(named) == 0 && wl.Spec.WorkloadType == v1alpha1.WorkloadTypeHelmInstance
-	for _, s := range listed {
-		named = append(named, s.listed.Namespace)
-	}
-	return func(namespace string) bool { return namespace == "" || everywhere || slices.Contains(named, namespace) }
+	isHelm := wl.Spec.WorkloadType == v1alpha1.WorkloadTypeHelmInstance
+	return attribution.NewLabelScope(isHelm, wl.LabelNamespaces(), writtenNamespaces(wl), resolved)
 }
 
 func (g *objectReader) scanEach(ctx context.Context, places []listScope, options metav1.ListOptions) ([]objectMetadata, error) {
@@ -192,18 +192,18 @@ func (g *objectReader) readWarnings(ctx context.Context, have *workloadObjects) 
 	return latest, nil
 }
 
-// isAbout reports whether an Event of core/v1 is about an object, by the same rule as the agent. The UID alone is no evidence,
-// because the creator of the Event chooses it.
+// isAbout reports whether an Event of core/v1 is about an object.
 func isAbout(event map[string]any, object *unstructured.Unstructured) bool {
-	if object == nil {
+	var decoded struct {
+		Metadata struct {
+			Namespace string `json:"namespace"`
+		} `json:"metadata"`
+		InvolvedObject corev1.ObjectReference `json:"involvedObject"`
+	}
+	if object == nil || runtime.DefaultUnstructuredConverter.FromUnstructured(event, &decoded) != nil {
 		return false
 	}
-	text := func(path ...string) string {
-		s, _, _ := unstructured.NestedString(event, path...)
-		return s
-	}
-	namespace, version := object.GetNamespace(), text("involvedObject", "apiVersion")
-	return text("involvedObject", "kind") == object.GetKind() && text("involvedObject", "name") == object.GetName() &&
-		text("involvedObject", "namespace") == namespace && (namespace == "" || text("metadata", "namespace") == namespace) &&
-		(version == "" || schema.FromAPIVersionAndKind(version, "").Group == object.GroupVersionKind().Group)
+	return attribution.IsAbout(decoded.Metadata.Namespace, &decoded.InvolvedObject, attribution.Object{
+		Group: object.GroupVersionKind().Group, Kind: object.GetKind(), Namespace: object.GetNamespace(), Name: object.GetName(), UID: object.GetUID(),
+	})
 }

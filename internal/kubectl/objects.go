@@ -1,9 +1,9 @@
 package kubectl
 
 import (
-	"cmp"
 	"context"
 	"fmt"
+	"iter"
 	"maps"
 	"slices"
 	"sync"
@@ -11,7 +11,6 @@ import (
 	"golang.org/x/sync/errgroup"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -20,6 +19,7 @@ import (
 	"k8s.io/client-go/metadata"
 
 	"github.com/threeport/threeport-agent/api/v1alpha1"
+	"github.com/threeport/threeport-agent/internal/attribution"
 	"github.com/threeport/threeport-agent/internal/health"
 )
 
@@ -158,7 +158,7 @@ func unavailable(err error) bool {
 
 // readListed reads the listed resources, in their order.
 func (g *objectReader) readListed(ctx context.Context, wl *v1alpha1.ThreeportWorkload) ([]listedResource, error) {
-	fallback := defaultNamespace(wl.Spec.WorkloadResourceInstances)
+	fallback := defaultNamespace(wl)
 	out := make([]listedResource, len(wl.Spec.WorkloadResourceInstances))
 	at := map[listScope]map[string][]int{} // by name
 	for i, r := range wl.Spec.WorkloadResourceInstances {
@@ -221,19 +221,20 @@ func (g *objectReader) readListedIn(ctx context.Context, p listScope, names map[
 	return nil
 }
 
-// defaultNamespace returns the namespace of resources that are listed without one, by the same rule as the agent.
-func defaultNamespace(listed []v1alpha1.WorkloadResourceInstance) string {
-	namespace := ""
-	for _, r := range listed {
-		switch {
-		case r.Namespace == "" || r.Namespace == namespace:
-		case namespace == "":
-			namespace = r.Namespace
-		default:
-			return metav1.NamespaceDefault
+// defaultNamespace returns the namespace of resources that are listed without one.
+func defaultNamespace(wl *v1alpha1.ThreeportWorkload) string {
+	return attribution.DefaultNamespace(writtenNamespaces(wl))
+}
+
+// writtenNamespaces returns the namespaces of the listed resources as they are written, which may be empty.
+func writtenNamespaces(wl *v1alpha1.ThreeportWorkload) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for i := range wl.Spec.WorkloadResourceInstances {
+			if !yield(wl.Spec.WorkloadResourceInstances[i].Namespace) {
+				return
+			}
 		}
 	}
-	return cmp.Or(namespace, metav1.NamespaceDefault)
 }
 
 func (s *listedResource) verdict(judged health.Assessment) health.Assessment {

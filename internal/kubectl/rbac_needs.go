@@ -94,7 +94,7 @@ func (c *needCollector) collect(ctx context.Context, list []v1alpha1.ThreeportWo
 // number of Secrets that it left out.
 func (c *needCollector) addListed(wl *v1alpha1.ThreeportWorkload) (leftOut int, err error) {
 	listed := wl.Spec.WorkloadResourceInstances
-	fallback := defaultNamespace(listed)
+	fallback := defaultNamespace(wl)
 	namespaces := map[string]bool{}
 	for _, r := range listed {
 		kind := schema.GroupKind{Group: r.Group, Kind: r.Kind}

@@ -8,11 +8,11 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/threeport/threeport-agent/internal/agent/target"
+	"github.com/threeport/threeport-agent/internal/attribution"
 )
 
 // Event is an Event about an object of a workload, in its newest version. A repeat has the same UID.
@@ -192,25 +192,16 @@ func InvolvedObject(ev *corev1.Event) target.Identity {
 	}
 }
 
-// InNamespaceOfObject reports whether an Event is in the namespace of its involved object, or for a cluster-scoped one in
-// default or kube-system. The API server requires this only of Events without an eventTime
-// (k8s.io/kubernetes/pkg/apis/core/validation, legacyValidateEvent). So a user who may create Events in one namespace can
-// name an object of another one.
+// InNamespaceOfObject reports whether the namespace of an Event suits its involved object.
 func InNamespaceOfObject(ev *corev1.Event) bool {
-	if namespace := ev.InvolvedObject.Namespace; namespace != "" {
-		return ev.Namespace == namespace
-	}
-	return ev.Namespace == corev1.NamespaceDefault || ev.Namespace == metav1.NamespaceSystem
+	return attribution.InNamespaceOfObject(ev.Namespace, &ev.InvolvedObject)
 }
 
-// IsAbout reports whether an Event is about a known object. Kind, namespace and name have to match, and the group if the Event has
-// it. The UID alone is no evidence, because the creator of the Event chooses it.
+// IsAbout reports whether an Event is about a known object.
 func IsAbout(ev *corev1.Event, known target.Identity) bool {
-	involved := InvolvedObject(ev)
-	if ev.InvolvedObject.APIVersion == "" {
-		involved.Group = known.Group
-	}
-	return involved == known && InNamespaceOfObject(ev)
+	return attribution.IsAbout(ev.Namespace, &ev.InvolvedObject, attribution.Object{
+		Group: known.Group, Kind: known.Kind, Namespace: known.Namespace, Name: known.Name, UID: known.UID,
+	})
 }
 
 // EventTime returns when an Event happened last. Events of events.k8s.io/v1 have no lastTimestamp; their repeats are in a

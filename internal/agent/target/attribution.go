@@ -121,7 +121,7 @@ func (r *Registry) attributionsByLabel(instances []Instance, namespace string) [
 	var found []Attribution
 	for _, instance := range instances {
 		for name := range r.instances[instance] {
-			if r.workloads[name].labelCounts(namespace) {
+			if r.workloads[name].labels.Contains(namespace) {
 				found = append(found, Attribution{Workload: name, Instance: instance})
 			}
 		}

@@ -3,6 +3,8 @@ package target
 import (
 	"cmp"
 	"slices"
+
+	"github.com/threeport/threeport-agent/internal/attribution"
 )
 
 // LabelUse describes where the label of a workload counts.
@@ -27,10 +29,10 @@ func (r *Registry) LabelUse(workload string) LabelUse {
 	if w == nil {
 		return LabelUse{}
 	}
-	use := LabelUse{Everywhere: w.labelCountsEverywhere()}
+	use := LabelUse{Everywhere: w.labels.IsEverywhere()}
 	var elsewhere []Identity
 	for uid := range r.graph.labelled[w.Instance] {
-		if n := r.graph.nodes[uid]; n.deletedAt.IsZero() && !w.labelCounts(n.Namespace) {
+		if n := r.graph.nodes[uid]; n.deletedAt.IsZero() && !w.labels.Contains(n.Namespace) {
 			elsewhere = append(elsewhere, n.Identity)
 		}
 	}
@@ -50,30 +52,14 @@ func (r *Registry) isAttributed(id Identity, workload string) bool {
 	return slices.ContainsFunc(r.attributions(id), func(a Attribution) bool { return a.Workload == workload })
 }
 
-// labelCounts reports whether the label of the workload counts on an object of a namespace. A user who may create objects in
-// one namespace must not add them to a workload of another one. Cluster-scoped objects count: creating them takes a
-// permission for the whole cluster.
-func (w *tracked) labelCounts(namespace string) bool {
-	_, ok := w.namespaces[namespace]
-	return ok || namespace == "" || w.labelCountsEverywhere()
-}
-
-// labelCountsEverywhere reports whether the label counts in all namespaces. Threeport installs a Helm release into a namespace
-// that its ThreeportWorkload may not name, if the templates of the chart do not.
-func (w *tracked) labelCountsEverywhere() bool {
-	return w.Instance.Type == HelmWorkloadInstance && len(w.LabelNamespaces) == 0 &&
-		!slices.ContainsFunc(w.Resources, func(res Resource) bool { return res.Namespace != "" })
-}
-
-// indexNamespaces sets the namespaces in which the label counts: the listed ones, as they are written and as they are resolved, and
-// those of the annotation. Threeport lists also cluster-scoped resources of a Helm release with its namespace.
-func (w *tracked) indexNamespaces() {
-	w.namespaces = map[string]struct{}{}
-	for i, res := range w.Resources {
-		w.namespaces[res.Namespace] = struct{}{}
-		w.namespaces[w.resolved[i].Namespace] = struct{}{}
+// labelScope returns where the label of the workload counts.
+func (w *tracked) labelScope() attribution.LabelScope {
+	resolved := func(yield func(string) bool) {
+		for i := range w.resolved {
+			if !yield(w.resolved[i].Namespace) {
+				return
+			}
+		}
 	}
-	for _, namespace := range w.LabelNamespaces {
-		w.namespaces[namespace] = struct{}{}
-	}
+	return attribution.NewLabelScope(w.Instance.Type == HelmWorkloadInstance, w.LabelNamespaces, w.writtenNamespaces(), resolved)
 }

@@ -8,6 +8,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/threeport/threeport-agent/internal/attribution"
 )
 
 // Registry holds the declared workloads and the known objects, and attributes the objects to the workloads.
@@ -28,8 +30,8 @@ type Registry struct {
 // may differ from the listed one.
 type tracked struct {
 	Workload
-	resolved   []Ref
-	namespaces map[string]struct{} // see labelCounts
+	resolved []Ref
+	labels   attribution.LabelScope
 }
 
 // resource returns a resource with its resolved reference.
@@ -125,6 +127,7 @@ func (r *Registry) SetScope(kind schema.GroupKind, namespaced bool) {
 // resolve returns the references to a workload's objects, with namespaces as the scopes of their kinds require.
 func (r *Registry) resolve(w Workload) []Ref {
 	refs := make([]Ref, len(w.Resources))
+	fallback := w.defaultNamespace()
 	for i, res := range w.Resources {
 		ref := res.Ref
 		namespaced, known := r.scopes[ref.GroupKind()]
@@ -132,7 +135,7 @@ func (r *Registry) resolve(w Workload) []Ref {
 		case known && !namespaced:
 			ref.Namespace = ""
 		case known && ref.Namespace == "":
-			ref.Namespace = w.defaultNamespace()
+			ref.Namespace = fallback
 		}
 		refs[i] = ref
 	}
@@ -140,7 +143,7 @@ func (r *Registry) resolve(w Workload) []Ref {
 }
 
 func (r *Registry) addWorkload(w *tracked) {
-	w.indexNamespaces()
+	w.labels = w.labelScope()
 	r.workloads[w.Name] = w
 	add(r.instances, w.Instance, w.Name)
 	for i, ref := range w.resolved {

@@ -1,13 +1,15 @@
 package target
 
 import (
-	"cmp"
 	"fmt"
+	"iter"
 	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/threeport/threeport-agent/internal/attribution"
 )
 
 // Type is the kind of control-plane object that a workload is an instance of.
@@ -76,20 +78,20 @@ type Workload struct {
 	Declared time.Time
 }
 
-// defaultNamespace is the namespace of namespaced resources that are listed without one. If all other resources name
-// the same namespace (as those of a Helm release do), it is that one, else "default".
+// defaultNamespace is the namespace of namespaced resources that are listed without one.
 func (w Workload) defaultNamespace() string {
-	namespace := ""
-	for _, r := range w.Resources {
-		switch {
-		case r.Namespace == "" || r.Namespace == namespace:
-		case namespace == "":
-			namespace = r.Namespace
-		default:
-			return "default"
+	return attribution.DefaultNamespace(w.writtenNamespaces())
+}
+
+// writtenNamespaces returns the namespaces of the resources as they are written, which may be empty.
+func (w Workload) writtenNamespaces() iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for i := range w.Resources {
+			if !yield(w.Resources[i].Namespace) {
+				return
+			}
 		}
 	}
-	return cmp.Or(namespace, "default")
 }
 
 func (w Workload) equal(other Workload) bool {
