@@ -41,7 +41,7 @@ func (p *plugin) assessCommand() *cobra.Command {
 			"owner references. Events of type Warning count for the objects that they are about.\n\n" +
 			"Input is YAML with any number of documents, JSON, JSON lines, arrays, and List objects. An unreadable document is " +
 			"reported on stderr with its file and number, and the other documents are assessed. An object without kind " +
-			"or apiVersion is Unknown, and an error too. An object and its owner may be in different files.\n\n" +
+			"or apiVersion is Unknown, and an error too. The same holds for a malformed ThreeportWorkload. An object and its owner may be in different files.\n\n" +
 			"A folder means its files that end in .yaml, .yml, .json, .jsonl or .ndjson.\n\n" + exitHelp,
 		Example: `  # What a cluster runs now
   kubectl get deployments,replicasets,pods -A -o yaml | kubectl threeport assess -f -
@@ -81,6 +81,7 @@ func (o *assessOptions) run(ctx context.Context) error {
 	}
 	out := bufio.NewWriter(o.plugin.Out)
 	assessor.emit = func(v verdictLine) error { return o.print(out, v) }
+	assessor.fail = o.plugin.printError
 	files, err := o.expand()
 	if err != nil {
 		return err
@@ -140,18 +141,13 @@ func (o *assessOptions) assess(ctx context.Context, a *assessor, name string) er
 	}
 	in, err := o.plugin.open(name)
 	if err != nil {
-		a.errors++
-		o.plugin.printError(err)
+		a.reject(err)
 		return nil
 	}
 	defer in.Close() //nolint:errcheck // the file is only read
 	for d := range manifest.Documents(ctx, source, in) {
 		if ctx.Err() != nil {
 			return usage("%s: interrupted", d.Place())
-		}
-		if d.Err != nil {
-			a.errors++
-			o.plugin.printError(fmt.Errorf("%s: %w", d.Place(), d.Err))
 		}
 		if err := a.add(d); err != nil {
 			return err

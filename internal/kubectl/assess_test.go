@@ -23,6 +23,8 @@ const (
 	widgetRules = "testdata/input/rules.yaml"
 	configMap   = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, namespace: app}\n"
 	badWidget   = "apiVersion: example.com/v1\nkind: Widget\nmetadata: {name: w}\nstatus: {broken: true}\n"
+
+	malformedWorkload = "apiVersion: control-plane.threeport.io/v1alpha1\nkind: ThreeportWorkload\nmetadata: {name: web}\nstatus: {health: {}}\n"
 )
 
 func TestAssess_Text(t *testing.T) {
@@ -116,6 +118,11 @@ func TestAssess_ExitCodes(t *testing.T) {
 		{
 			reason: "a ThreeportWorkload", args: []string{"-f", "-"}, code: 1, lines: 1, text: "Down         ThreeportWorkload web: Absent: ConfigMap a does not exist",
 			in: "{apiVersion: control-plane.threeport.io/v1alpha1, kind: ThreeportWorkload, metadata: {name: web}, status: {health: Down, reason: Absent, message: ConfigMap a does not exist}}",
+		},
+		{
+			reason: "a malformed ThreeportWorkload before a Healthy object", args: []string{"-f", "-"}, code: 2, lines: 2,
+			in:   malformedWorkload + "---\n" + configMap,
+			text: "Unknown      ThreeportWorkload web: Malformed: ThreeportWorkload web cannot be decoded: ",
 		},
 		{reason: "no such file", args: []string{"-f", "nowhere.yaml"}, code: 2, text: "nowhere.yaml: no such file"},
 		{reason: "no file", code: 2, text: "give a file or folder with -f"},
@@ -256,6 +263,14 @@ func TestAssess_IncludesDescendants(t *testing.T) {
 				t.Errorf("%d Deployments, want %d", found, want)
 			}
 		})
+	}
+}
+
+func TestAssess_MalformedWorkload_DoesNotLoseOthers(t *testing.T) {
+	r := invoke(t, crashing+"---\n"+malformedWorkload, "assess", "-f", "-")
+	r.want(t, exitUsage, "Down         Deployment app/web: CrashLoopBackOff", "standard input: document 2 (line 6): ThreeportWorkload web cannot be decoded: ")
+	if strings.Contains(r.err, "another version") {
+		t.Errorf("stderr compares versions, although no agent is asked: %s", r.err)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/threeport/threeport-agent/api/v1alpha1"
@@ -50,6 +51,7 @@ type assessor struct {
 	clock    clock
 	explain  bool
 	emit     func(verdictLine) error
+	fail     func(error) // is called for the error of each document
 	limit    int
 	objects  int
 	errors   int
@@ -73,8 +75,18 @@ func newAssessor(rules health.Rules, clock clock) *assessor {
 	return &assessor{rules: rules, clock: clock, limit: maxHeld, statuses: map[health.Status]int{}, uids: map[types.UID]bool{}}
 }
 
-// add adds the object of a document, if it has one.
+// reject counts an error of a document or a file.
+func (a *assessor) reject(err error) {
+	a.errors++
+	a.fail(err)
+}
+
+// add adds the object of a document, if it has one, and rejects the document if it has an error. It returns only errors of emit.
 func (a *assessor) add(d manifest.Document) error {
+	wl := workloadOf(&d)
+	if d.Err != nil {
+		a.reject(fmt.Errorf("%s: %w", d.Place(), d.Err))
+	}
 	if d.Object == nil {
 		return nil
 	}
@@ -87,12 +99,8 @@ func (a *assessor) add(d manifest.Document) error {
 		line.AsOf = a.clock.now(d.Source).Format(time.RFC3339)
 		return a.append(line, heldObject{})
 	}
-	if u.GroupVersionKind() == v1alpha1.GroupVersion.WithKind("ThreeportWorkload") { // its verdict is the agent's
-		wl, err := decodeWorkload(u)
-		if err != nil {
-			return err
-		}
-		s := statusOf(&wl)
+	if wl != nil { // its verdict is the agent's
+		s := statusOf(wl)
 		line.Status, line.Reason, line.Message = s.Status, s.Reason, s.Message
 		line.AsOf = a.clock.now(d.Source).Format(time.RFC3339)
 		return a.append(line, heldObject{})
@@ -109,6 +117,20 @@ func (a *assessor) add(d manifest.Document) error {
 	}
 	a.uids[uid] = true
 	return a.append(line, heldObject{u, d.Source})
+}
+
+// workloadOf returns the ThreeportWorkload of a document; nil if it has none. A malformed one is a flaw of the document.
+func workloadOf(d *manifest.Document) *v1alpha1.ThreeportWorkload {
+	u := &unstructured.Unstructured{Object: d.Object}
+	if d.Err != nil || u.GroupVersionKind() != v1alpha1.GroupVersion.WithKind("ThreeportWorkload") {
+		return nil
+	}
+	wl := &v1alpha1.ThreeportWorkload{}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, wl); err != nil {
+		d.Err = &manifest.Flaw{Reason: "Malformed", Message: fmt.Sprintf("ThreeportWorkload %s cannot be decoded: %v", u.GetName(), err)}
+		return nil
+	}
+	return wl
 }
 
 // append adds a line, with the object if that has to wait.

@@ -38,7 +38,7 @@ func (d Document) Place() string {
 	return fmt.Sprintf("%s: document %d%s (line %d)", d.Source, d.Number, item, d.Line)
 }
 
-// Flaw is the error in an object without a valid kind or apiVersion.
+// Flaw is the error in an object that could be read, such as one without a valid kind or apiVersion.
 type Flaw struct {
 	// Reason is one CamelCase word.
 	Reason string
