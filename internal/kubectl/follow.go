@@ -117,10 +117,15 @@ func (f *follower) run(ctx context.Context) error {
 	redraw := isTerminal && f.o.output.value != outputJSON && f.o.output.value != outputYAML
 	ticker := time.NewTicker(redrawInterval)
 	defer ticker.Stop()
+	synced := f.informer.HasSyncedChecker().Done()
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
+		case <-synced: // the only signal of a cluster without workloads
+			synced = nil
+			f.mark()
+			continue
 		case <-f.changed:
 			if !pause(ctx, redrawPause) {
 				return nil
@@ -130,6 +135,7 @@ func (f *follower) run(ctx context.Context) error {
 		if !f.informer.HasSynced() {
 			continue
 		}
+		synced = nil
 		if err := f.draw(ctx, redraw); err != nil {
 			return err
 		}
