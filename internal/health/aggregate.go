@@ -138,23 +138,23 @@ var replacesPods = map[schema.GroupKind]bool{
 // Pods do not change a resource that has completed. The kind is empty for the objects that belong to a workload by
 // its label alone. The assessments of the dependents come in through [Dependents.Set]. The time depends on the number of different
 // causes, not on the number of dependents.
-func (f *Dependents) Combine(kind schema.GroupKind, self Assessment) Aggregate {
-	if len(f.byUID) == 0 || self.HasCompleted() {
+func (ds *Dependents) Combine(kind schema.GroupKind, self Assessment) Aggregate {
+	if len(ds.byUID) == 0 || self.HasCompleted() {
 		return Aggregate{Assessment: self}
 	}
 	if kind == serviceKind {
-		return f.combineService(self)
+		return ds.combineService(self)
 	}
-	self = f.clearTimeout(kind, self)
-	e := f.explain(kind, self)
+	self = ds.clearTimeout(kind, self)
+	e := ds.explain(kind, self)
 	out := Aggregate{Assessment: self}
-	out.Status = f.status(kind, self, e.severity)
-	if out.Status == Unknown && self.Status == Unknown && f.activePods() > 0 {
-		active := f.activePods()
-		ready := fmt.Sprintf("%d of %d %s ready", f.phases[Serving], active, plural(int64(active), "pod"))
+	out.Status = ds.status(kind, self, e.severity)
+	if out.Status == Unknown && self.Status == Unknown && ds.activePods() > 0 {
+		active := ds.activePods()
+		ready := fmt.Sprintf("%d of %d %s ready", ds.phases[Serving], active, plural(int64(active), "pod"))
 		out.Message = strings.Join(nonEmpty(self.Message, ready), "; ")
 	}
-	serving := f.serving(self, out.Status)
+	serving := ds.serving(self, out.Status)
 	if e.group == nil || out.Status == Healthy {
 		out.Message = strings.Join(nonEmpty(out.Message, serving), "; ")
 		return out
@@ -163,7 +163,7 @@ func (f *Dependents) Combine(kind schema.GroupKind, self Assessment) Aggregate {
 	if worse(e.severity, Reconciling) && (self.Status != Down || replacesPods[kind]) || worse(e.severity, self.Status) {
 		out.Reason, out.Since = e.key.Reason, e.group.since
 	}
-	out.Cause = f.cause(self, e)
+	out.Cause = ds.cause(self, e)
 	out.Cause.Serving = serving
 	out.Message = out.Cause.String()
 	return out
@@ -171,12 +171,12 @@ func (f *Dependents) Combine(kind schema.GroupKind, self Assessment) Aggregate {
 
 // serving counts the Pods that serve while a rollout fails: "3 of 3 old pods serve, 0 of 1 new ready". It is empty for a
 // status that is no fault, and without Pods of earlier revisions.
-func (f *Dependents) serving(self Assessment, status Status) string {
+func (ds *Dependents) serving(self Assessment, status Status) string {
 	if self.Revision == "" || !status.IsFault() {
 		return ""
 	}
 	var old revisionPods
-	for revision, n := range f.revisions {
+	for revision, n := range ds.revisions {
 		if revision != self.Revision {
 			old.active, old.serving = old.active+n.active, old.serving+n.serving
 		}
@@ -184,7 +184,7 @@ func (f *Dependents) serving(self Assessment, status Status) string {
 	if old.active == 0 {
 		return ""
 	}
-	latest := f.revisions[self.Revision]
+	latest := ds.revisions[self.Revision]
 	return fmt.Sprintf("%d of %d old %s, %d of %d new ready", old.serving, old.active, serve(old.active), latest.serving, latest.active)
 }
 
@@ -196,22 +196,22 @@ func serve(pods int) string {
 }
 
 // combineService assesses a Service by itself and by its EndpointSlices: it works while one of them has a ready endpoint.
-func (f *Dependents) combineService(self Assessment) Aggregate {
-	count := f.Count("EndpointSlice")
+func (ds *Dependents) combineService(self Assessment) Aggregate {
+	count := ds.Count("EndpointSlice")
 	if self.Status == Down || count.Total == 0 || count.Healthy > 0 {
 		return Aggregate{Assessment: self}
 	}
-	worst := f.worst()
+	worst := ds.worst()
 	self.Message = cmp.Or(self.Message, "the Service has no ready endpoint")
-	out := Aggregate{Cause: f.cause(self, worst)}
+	out := Aggregate{Cause: ds.cause(self, worst)}
 	out.Verdict = Verdict{Status: worst.key.Status, Reason: worst.key.Reason, Message: out.Cause.String()}
 	out.Since, out.Recheck = worst.group.since, self.Recheck
 	return out
 }
 
 // clearTimeout clears a startup timeout inferred from the workload alone when its Pods give better evidence.
-func (f *Dependents) clearTimeout(kind schema.GroupKind, self Assessment) Assessment {
-	if !replacesPods[kind] || self.Phase != Overdue || f.activePods() == 0 {
+func (ds *Dependents) clearTimeout(kind schema.GroupKind, self Assessment) Assessment {
+	if !replacesPods[kind] || self.Phase != Overdue || ds.activePods() == 0 {
 		return self
 	}
 	self.Status, self.Phase, self.Since = Reconciling, NotServing, time.Time{}
@@ -232,15 +232,15 @@ type explanation struct {
 
 // explain returns the worst cause. Among equals one of the latest revision wins, then the most frequent one. The last criterion is the
 // order of their texts. A cause that does not count for the resource's status is returned if there is no other.
-func (f *Dependents) explain(kind schema.GroupKind, self Assessment) explanation {
+func (ds *Dependents) explain(kind schema.GroupKind, self Assessment) explanation {
 	best := explanation{severity: Healthy}
 	others := map[Verdict]bool{}
-	for key, g := range f.groups {
-		if key.kind != podKind.Kind || key.phase == Terminating && !f.allTerminating(kind) {
+	for key, g := range ds.groups {
+		if key.kind != podKind.Kind || key.phase == Terminating && !ds.allTerminating(kind) {
 			continue
 		}
 		e := explanation{
-			key: key, group: g, severity: f.severity(kind, self, key), latest: self.Revision != "" && key.via.Last().Name == self.Revision,
+			key: key, group: g, severity: ds.severity(kind, self, key), latest: self.Revision != "" && key.via.Last().Name == self.Revision,
 		}
 		if e.severity == Healthy && !worse(self.Status, Reconciling) {
 			continue
@@ -260,9 +260,9 @@ func (f *Dependents) explain(kind schema.GroupKind, self Assessment) explanation
 }
 
 // worst returns the group whose own status is worst; an empty explanation if all dependents are Healthy.
-func (f *Dependents) worst() explanation {
+func (ds *Dependents) worst() explanation {
 	var best explanation
-	for key, g := range f.groups {
+	for key, g := range ds.groups {
 		if e := (explanation{key: key, group: g}); best.group == nil || e.before(best) {
 			best = e
 		}
@@ -294,35 +294,35 @@ func (e explanation) before(other explanation) bool {
 }
 
 // cause returns the chain from a resource to a group of its dependents.
-func (f *Dependents) cause(self Assessment, e explanation) Cause {
+func (ds *Dependents) cause(self Assessment, e explanation) Cause {
 	g := CauseGroup{
 		Kind: e.key.kind, Count: len(e.group.uids), Reason: e.key.Reason, Message: e.key.Message,
 	}
 	if g.Count == 1 {
 		for uid := range e.group.uids {
-			g.Name = f.byUID[uid].name
+			g.Name = ds.byUID[uid].name
 		}
 	}
 	return Cause{Effect: cmp.Or(self.Message, self.Subject), Path: e.key.via, Group: g, Others: e.others}
 }
 
 // allTerminating reports whether everything that belongs to a workload by its label alone is being deleted.
-func (f *Dependents) allTerminating(kind schema.GroupKind) bool {
-	return kind == schema.GroupKind{} && f.phases[Terminating] == f.kinds[podKind.Kind].Total
+func (ds *Dependents) allTerminating(kind schema.GroupKind) bool {
+	return kind == schema.GroupKind{} && ds.phases[Terminating] == ds.kinds[podKind.Kind].Total
 }
 
 // severity returns how bad a cause is for a resource; Healthy if it does not count.
-func (f *Dependents) severity(kind schema.GroupKind, self Assessment, key groupKey) Status {
+func (ds *Dependents) severity(kind schema.GroupKind, self Assessment, key groupKey) Status {
 	switch {
 	case self.Reason == "Terminating" && key.Reason != terminatingTooLong:
 		return Healthy // the Pods are deleted with the resource
 	case key.phase == Terminating:
-		if f.allTerminating(kind) {
+		if ds.allTerminating(kind) {
 			return Reconciling
 		}
 		return Healthy
 	case key.phase == Ended:
-		if f.isReplaced(kind, key) {
+		if ds.isReplaced(kind, key) {
 			return Healthy
 		}
 	case key.phase == Overdue && hasDeadline(kind, self):
@@ -357,18 +357,18 @@ func runSeverity(key groupKey) Status {
 func isRetried(key groupKey) bool { return key.phase == Restarting || key.Status == Unhealthy }
 
 // isReplaced reports whether the failure of a Pod is over: its owner has created another one, or counts failures itself.
-func (f *Dependents) isReplaced(kind schema.GroupKind, key groupKey) bool {
+func (ds *Dependents) isReplaced(kind schema.GroupKind, key groupKey) bool {
 	switch {
 	case replacesPods[kind]:
-		return f.activePods() > 0
+		return ds.activePods() > 0
 	case kind == jobKind || kind == cronJobKind:
 		return true
 	}
-	return !key.via.IsEmpty() && f.works[key.via] > 0
+	return !key.via.IsEmpty() && ds.works[key.via] > 0
 }
 
 // status returns the status of a resource, given the severity of the worst cause.
-func (f *Dependents) status(kind schema.GroupKind, self Assessment, severity Status) Status {
+func (ds *Dependents) status(kind schema.GroupKind, self Assessment, severity Status) Status {
 	if !worse(severity, Reconciling) {
 		if worse(self.Status, severity) {
 			return self.Status
@@ -378,7 +378,7 @@ func (f *Dependents) status(kind schema.GroupKind, self Assessment, severity Sta
 	switch {
 	case self.Status == Down:
 		return Down
-	case kind == cronJobKind, f.phases[Serving] > 0, !replacesPods[kind] && len(f.works) > 0:
+	case kind == cronJobKind, ds.phases[Serving] > 0, !replacesPods[kind] && len(ds.works) > 0:
 		return Unhealthy
 	case self.Status == Healthy && kind != (schema.GroupKind{}):
 		return Unhealthy // its own status may only lag behind

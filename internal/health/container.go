@@ -276,8 +276,7 @@ func pullFailure(message string) string {
 	return ""
 }
 
-// crashLoop has the reasons of a container that crashes again and again: it waits and runs in turn. The control-plane API has the
-// same ones.
+// crashLoop has the reasons of a container that crashes again and again: it waits and runs in turn.
 var crashLoop = []string{"CrashLoopBackOff", "Restarting", oomKilled}
 
 // IsSameCause reports whether two reasons of a verdict name one cause.

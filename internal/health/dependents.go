@@ -97,40 +97,40 @@ type group struct {
 func (d Dependent) revision() string { return cmp.Or(d.Revision, d.Via.Last().Name) }
 
 // Set adds a dependent or replaces it. It reports whether its verdict, its owners, its phase or its revision changed.
-func (f *Dependents) Set(d Dependent) bool {
-	kept, known := f.byUID[d.UID]
+func (ds *Dependents) Set(d Dependent) bool {
+	kept, known := ds.byUID[d.UID]
 	changed := true
 	if known {
 		old := kept.dependent(d.UID)
 		changed = keyOf(old) != keyOf(d) || old.Revision != d.Revision
 	}
 	if !changed && (d.Status == Healthy || kept.since.Equal(d.Since)) {
-		f.byUID[d.UID] = keep(d)
+		ds.byUID[d.UID] = keep(d)
 		return false
 	}
 	if known {
-		f.Remove(d.UID)
+		ds.Remove(d.UID)
 	}
-	if f.byUID == nil {
-		f.byUID, f.groups, f.kinds = map[types.UID]keptDependent{}, map[groupKey]*group{}, map[string]Count{}
-		f.phases, f.works, f.revisions = map[PodPhase]int{}, map[OwnerPath]int{}, map[string]revisionPods{}
+	if ds.byUID == nil {
+		ds.byUID, ds.groups, ds.kinds = map[types.UID]keptDependent{}, map[groupKey]*group{}, map[string]Count{}
+		ds.phases, ds.works, ds.revisions = map[PodPhase]int{}, map[OwnerPath]int{}, map[string]revisionPods{}
 	}
-	f.byUID[d.UID] = keep(d)
+	ds.byUID[d.UID] = keep(d)
 	counted := d
-	counted.Assessment = d.orExpected(f.expected)
-	f.count(counted, 1)
+	counted.Assessment = d.orExpected(ds.expected)
+	ds.count(counted, 1)
 	if counted.Status != Healthy {
-		f.addToGroup(counted)
+		ds.addToGroup(counted)
 	}
 	return changed
 }
 
-func (f *Dependents) addToGroup(d Dependent) {
+func (ds *Dependents) addToGroup(d Dependent) {
 	key := keyOf(d)
-	g := f.groups[key]
+	g := ds.groups[key]
 	if g == nil {
 		g = &group{uids: map[types.UID]struct{}{}}
-		f.groups[key] = g
+		ds.groups[key] = g
 	}
 	g.uids[d.UID] = struct{}{}
 	g.startAt(d.Since)
@@ -146,27 +146,27 @@ func (g *group) startAt(at time.Time) {
 func keyOf(d Dependent) groupKey { return groupKey{d.Kind, d.Via, d.phase(), d.Verdict} }
 
 // Remove removes a dependent. It reports whether it was there.
-func (f *Dependents) Remove(uid types.UID) bool {
-	kept, known := f.byUID[uid]
+func (ds *Dependents) Remove(uid types.UID) bool {
+	kept, known := ds.byUID[uid]
 	if !known {
 		return false
 	}
-	delete(f.byUID, uid)
+	delete(ds.byUID, uid)
 	d := kept.dependent(uid)
-	d.Assessment = d.orExpected(f.expected)
-	f.count(d, -1)
+	d.Assessment = d.orExpected(ds.expected)
+	ds.count(d, -1)
 	if d.Status != Healthy {
-		f.removeFromGroup(d)
+		ds.removeFromGroup(d)
 	}
 	return true
 }
 
-func (f *Dependents) removeFromGroup(d Dependent) {
+func (ds *Dependents) removeFromGroup(d Dependent) {
 	key := keyOf(d)
-	g := f.groups[key]
+	g := ds.groups[key]
 	delete(g.uids, d.UID)
 	if len(g.uids) == 0 {
-		delete(f.groups, key)
+		delete(ds.groups, key)
 		return
 	}
 	if d.Since.IsZero() || !d.Since.Equal(g.since) {
@@ -174,70 +174,70 @@ func (f *Dependents) removeFromGroup(d Dependent) {
 	}
 	g.since = time.Time{}
 	for uid := range g.uids {
-		g.startAt(f.byUID[uid].since)
+		g.startAt(ds.byUID[uid].since)
 	}
 }
 
-func (f *Dependents) count(d Dependent, n int) {
-	c := f.kinds[d.Kind]
+func (ds *Dependents) count(d Dependent, n int) {
+	c := ds.kinds[d.Kind]
 	c.Total += n
 	if d.Status == Healthy {
 		c.Healthy += n
 	}
-	if f.kinds[d.Kind] = c; c.Total == 0 {
-		delete(f.kinds, d.Kind)
+	if ds.kinds[d.Kind] = c; c.Total == 0 {
+		delete(ds.kinds, d.Kind)
 	}
 	if d.Kind != podKind.Kind {
 		return
 	}
 	phase := d.phase()
-	f.phases[phase] += n
+	ds.phases[phase] += n
 	if d.HasCompleted() {
-		f.completed += n
+		ds.completed += n
 	}
 	if phase == Serving || phase == Ended && d.Status == Healthy {
-		if f.works[d.Via] += n; f.works[d.Via] == 0 {
-			delete(f.works, d.Via)
+		if ds.works[d.Via] += n; ds.works[d.Via] == 0 {
+			delete(ds.works, d.Via)
 		}
 	}
 	if phase != Terminating && phase != Ended {
-		f.countRevision(d.revision(), phase, n)
+		ds.countRevision(d.revision(), phase, n)
 	}
 }
 
-func (f *Dependents) countRevision(revision string, phase PodPhase, n int) {
-	pods := f.revisions[revision]
+func (ds *Dependents) countRevision(revision string, phase PodPhase, n int) {
+	pods := ds.revisions[revision]
 	pods.active += n
 	if phase == Serving {
 		pods.serving += n
 	}
-	if f.revisions[revision] = pods; pods.active == 0 {
-		delete(f.revisions, revision)
+	if ds.revisions[revision] = pods; pods.active == 0 {
+		delete(ds.revisions, revision)
 	}
 }
 
 // Len returns the number of dependents.
-func (f *Dependents) Len() int { return len(f.byUID) }
+func (ds *Dependents) Len() int { return len(ds.byUID) }
 
 // Each visits the dependents, in no order.
-func (f *Dependents) Each(visit func(Dependent)) {
-	for uid, kept := range f.byUID {
+func (ds *Dependents) Each(visit func(Dependent)) {
+	for uid, kept := range ds.byUID {
 		d := kept.dependent(uid)
-		d.Assessment = d.orExpected(f.expected)
+		d.Assessment = d.orExpected(ds.expected)
 		visit(d)
 	}
 }
 
 // Count returns the counts of a kind.
-func (f *Dependents) Count(kind string) Count { return f.kinds[kind] }
+func (ds *Dependents) Count(kind string) Count { return ds.kinds[kind] }
 
 // Pods returns the counts of the Pods, without those that have completed: they are not to be ready again.
-func (f *Dependents) Pods() Count {
-	all := f.kinds[podKind.Kind]
-	return Count{all.Total - f.completed, all.Healthy - f.completed}
+func (ds *Dependents) Pods() Count {
+	all := ds.kinds[podKind.Kind]
+	return Count{all.Total - ds.completed, all.Healthy - ds.completed}
 }
 
 // activePods returns the number of Pods that are neither being deleted nor ended.
-func (f *Dependents) activePods() int {
-	return f.kinds[podKind.Kind].Total - f.phases[Terminating] - f.phases[Ended]
+func (ds *Dependents) activePods() int {
+	return ds.kinds[podKind.Kind].Total - ds.phases[Terminating] - ds.phases[Ended]
 }

@@ -110,22 +110,22 @@ func ExpectedVerdict(service PodLabels, creators []PodCreator) (expected Verdict
 
 // SetExpected sets the verdict of [ExpectedVerdict] on the empty EndpointSlices of a Service. It reports whether the verdict on the
 // Service may have changed.
-func (f *Dependents) SetExpected(expected Verdict) bool {
-	if f.expected == expected {
+func (ds *Dependents) SetExpected(expected Verdict) bool {
+	if ds.expected == expected {
 		return false
 	}
 	var empty []Dependent
-	for uid, kept := range f.byUID {
+	for uid, kept := range ds.byUID {
 		if d := kept.dependent(uid); d.Reason == noEndpoints {
 			empty = append(empty, d)
 		}
 	}
 	for _, d := range empty {
-		f.Remove(d.UID)
+		ds.Remove(d.UID)
 	}
-	f.expected = expected
+	ds.expected = expected
 	for _, d := range empty {
-		f.Set(d)
+		ds.Set(d)
 	}
 	return len(empty) > 0
 }

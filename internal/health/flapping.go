@@ -57,7 +57,7 @@ func (f *Flapping) Note(v Verdict, now time.Time) {
 	switch {
 	case !isKnown(v.Status):
 		return
-	case f.last != "" && v.Status != f.last && (isFault(v.Status) || isFault(f.last)):
+	case f.last != "" && v.Status != f.last && (v.Status.IsFault() || f.last.IsFault()):
 		if len(f.changes) == flappingKept {
 			f.changes = append(f.changes[:0], f.changes[1:]...)
 		}
@@ -132,5 +132,3 @@ func (f *Flapping) calmAt() time.Time {
 
 // isKnown reports whether a status is one of the known ones other than Unknown.
 func isKnown(s Status) bool { return s != Unknown && slices.Contains(statusOrder, s) }
-
-func isFault(s Status) bool { return s == Unhealthy || s == Down }

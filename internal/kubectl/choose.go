@@ -54,12 +54,12 @@ type chooser struct {
 }
 
 func newChooser(o *trackOptions) (*chooser, error) {
-	g, err := newObjectReader(o.cluster, false)
+	reader, err := newObjectReader(o.cluster, false)
 	if err != nil {
 		return nil, err
 	}
 	c := &chooser{
-		objectReader: g, o: o, chosen: map[object]v1alpha1.WorkloadResourceInstance{},
+		objectReader: reader, o: o, chosen: map[object]v1alpha1.WorkloadResourceInstance{},
 		named: map[object]bool{}, existing: map[object]bool{},
 	}
 	c.namespace, err = o.cluster.namespace()
@@ -167,15 +167,15 @@ func (c *chooser) check(ctx context.Context, mapping *meta.RESTMapping, o object
 		return nil
 	}
 	there := false
-	p := listScope{mapping.Resource, o.namespace}
-	err := c.listMetadata(ctx, p, selectName(o.name), func(*metav1.PartialObjectMetadata) { there = true })
+	scope := listScope{mapping.Resource, o.namespace}
+	err := c.listMetadata(ctx, scope, selectName(o.name), func(*metav1.PartialObjectMetadata) { there = true })
 	switch {
 	case apierrors.IsForbidden(err):
 		_, err := fmt.Fprintf(c.o.plugin.ErrOut, "kubectl-threeport: %s may not be listed, so whether %s exists is not known\n",
-			p, subject(o.kind, o.namespace, o.name))
+			scope, subject(o.kind, o.namespace, o.name))
 		return err
 	case err != nil:
-		return clusterFailure("list "+p.String(), err)
+		return clusterFailure("list "+scope.String(), err)
 	case !there:
 		return usage("%s does not exist: create it first, or give --allow-missing", subject(o.kind, o.namespace, o.name))
 	}
@@ -241,17 +241,17 @@ func (c *chooser) chooseSelected(ctx context.Context) error {
 	}
 	before := len(c.order)
 	for _, mapping := range mappings {
-		p := listScope{mapping.Resource, ""}
+		scope := listScope{mapping.Resource, ""}
 		if mapping.Scope.Name() == meta.RESTScopeNameNamespace && !c.o.allNamespaces {
-			p.namespace = c.namespace
+			scope.namespace = c.namespace
 		}
 		var matched []object
-		err := c.listMetadata(ctx, p, metav1.ListOptions{LabelSelector: c.o.selector}, func(m *metav1.PartialObjectMetadata) {
+		err := c.listMetadata(ctx, scope, metav1.ListOptions{LabelSelector: c.o.selector}, func(m *metav1.PartialObjectMetadata) {
 			if metav1.GetControllerOf(m) == nil {
 				matched = append(matched, object{namespace: m.Namespace, name: m.Name})
 			}
 		})
-		if err := c.tolerate(p.String(), err); err != nil {
+		if err := c.tolerate(scope.String(), err); err != nil {
 			return err
 		}
 		for _, m := range matched {
@@ -338,12 +338,12 @@ func (c *chooser) names(ctx context.Context, kind string) []string {
 	if err != nil {
 		return nil
 	}
-	p := listScope{GroupVersionResource: mapping.Resource}
+	scope := listScope{GroupVersionResource: mapping.Resource}
 	if mapping.Scope.Name() == meta.RESTScopeNameNamespace {
-		p.namespace = c.namespace
+		scope.namespace = c.namespace
 	}
 	var out []string
-	err = c.listMetadata(ctx, p, metav1.ListOptions{}, func(m *metav1.PartialObjectMetadata) { out = append(out, kind+"/"+m.Name) })
+	err = c.listMetadata(ctx, scope, metav1.ListOptions{}, func(m *metav1.PartialObjectMetadata) { out = append(out, kind+"/"+m.Name) })
 	if err != nil {
 		return nil
 	}

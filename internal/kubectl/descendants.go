@@ -31,26 +31,26 @@ type objectMetadata struct {
 }
 
 // scan lists the metadata of all objects in some scopes.
-func (g *objectReader) scan(ctx context.Context, places []listScope) ([]objectMetadata, error) {
-	return g.scanEach(ctx, places, metav1.ListOptions{})
+func (r *objectReader) scan(ctx context.Context, scopes []listScope) ([]objectMetadata, error) {
+	return r.scanEach(ctx, scopes, metav1.ListOptions{})
 }
 
 // scanLabel lists the objects with the label of a workload.
-func (g *objectReader) scanLabel(ctx context.Context, wl *v1alpha1.ThreeportWorkload) ([]objectMetadata, error) {
+func (r *objectReader) scanLabel(ctx context.Context, wl *v1alpha1.ThreeportWorkload) ([]objectMetadata, error) {
 	label := v1alpha1.LabelWorkloadInstance
 	if wl.Spec.WorkloadType == v1alpha1.WorkloadTypeHelmInstance {
 		label = v1alpha1.LabelHelmWorkloadInstance
 	}
-	var places []listScope
-	for _, r := range baseResources {
-		places = append(places, listScope{r, metav1.NamespaceAll})
+	var scopes []listScope
+	for _, gvr := range baseResources {
+		scopes = append(scopes, listScope{gvr, metav1.NamespaceAll})
 	}
-	return g.scanEach(ctx, places, metav1.ListOptions{LabelSelector: label + "=" + strconv.FormatInt(wl.Spec.WorkloadInstanceID, 10)})
+	return r.scanEach(ctx, scopes, metav1.ListOptions{LabelSelector: label + "=" + strconv.FormatInt(wl.Spec.WorkloadInstanceID, 10)})
 }
 
 // dropIgnored removes the objects in namespaces where the label of a workload does not count, and notes their number and some
 // names.
-func (g *objectReader) dropIgnored(
+func (r *objectReader) dropIgnored(
 	wl *v1alpha1.ThreeportWorkload, listed []listedResource, labelled []objectMetadata,
 ) []objectMetadata {
 	const shown = 5
@@ -69,7 +69,7 @@ func (g *objectReader) dropIgnored(
 		if len(ignored) > 1 {
 			subject = fmt.Sprintf("%d objects have", len(ignored))
 		}
-		g.noteIncomplete(fmt.Sprintf("%s the label of ThreeportWorkload %s in a namespace where it does not count; the annotation %s adds namespaces: %s",
+		r.noteIncomplete(fmt.Sprintf("%s the label of ThreeportWorkload %s in a namespace where it does not count; the annotation %s adds namespaces: %s",
 			subject, wl.Name, v1alpha1.AnnotationNamespaces, strings.Join(ignored[:min(len(ignored), shown)], ", ")))
 	}
 	return labelled
@@ -88,15 +88,15 @@ func labelScope(wl *v1alpha1.ThreeportWorkload, listed []listedResource) attribu
 	return attribution.NewLabelScope(isHelm, wl.LabelNamespaces(), writtenNamespaces(wl), resolved)
 }
 
-func (g *objectReader) scanEach(ctx context.Context, places []listScope, options metav1.ListOptions) ([]objectMetadata, error) {
+func (r *objectReader) scanEach(ctx context.Context, scopes []listScope, options metav1.ListOptions) ([]objectMetadata, error) {
 	var mu sync.Mutex
 	var out []objectMetadata
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(concurrency)
-	for _, p := range places {
+	for _, scope := range scopes {
 		group.Go(func() error {
-			err := g.listMetadata(ctx, p, options, func(m *metav1.PartialObjectMetadata) {
-				f := objectMetadata{listScope: listScope{p.GroupVersionResource, m.Namespace}, uid: m.UID, name: m.Name}
+			err := r.listMetadata(ctx, scope, options, func(m *metav1.PartialObjectMetadata) {
+				f := objectMetadata{listScope: listScope{scope.GroupVersionResource, m.Namespace}, uid: m.UID, name: m.Name}
 				for _, ref := range m.OwnerReferences {
 					f.owners = append(f.owners, ref.UID)
 				}
@@ -104,7 +104,7 @@ func (g *objectReader) scanEach(ctx context.Context, places []listScope, options
 				defer mu.Unlock()
 				out = append(out, f)
 			})
-			return g.tolerate(p.String(), err)
+			return r.tolerate(scope.String(), err)
 		})
 	}
 	return out, group.Wait()
@@ -133,7 +133,7 @@ func descendants(known []objectMetadata, roots map[types.UID]bool) []objectMetad
 }
 
 // readAll reads objects by their metadata. Deleted objects are left out.
-func (g *objectReader) readAll(ctx context.Context, wanted []objectMetadata) ([]*unstructured.Unstructured, error) {
+func (r *objectReader) readAll(ctx context.Context, wanted []objectMetadata) ([]*unstructured.Unstructured, error) {
 	names := map[listScope][]string{}
 	uids := map[types.UID]bool{}
 	for _, f := range wanted {
@@ -144,9 +144,9 @@ func (g *objectReader) readAll(ctx context.Context, wanted []objectMetadata) ([]
 	var out []*unstructured.Unstructured
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(concurrency)
-	for p, names := range names {
+	for scope, names := range names {
 		group.Go(func() error {
-			objects, err := g.read(ctx, p, names)
+			objects, err := r.read(ctx, scope, names)
 			mu.Lock()
 			defer mu.Unlock()
 			for _, u := range objects {
@@ -154,14 +154,14 @@ func (g *objectReader) readAll(ctx context.Context, wanted []objectMetadata) ([]
 					out = append(out, u)
 				}
 			}
-			return g.tolerate(p.String(), err)
+			return r.tolerate(scope.String(), err)
 		})
 	}
 	return out, group.Wait()
 }
 
 // readWarnings reads the latest Event of type Warning about each object.
-func (g *objectReader) readWarnings(ctx context.Context, have *workloadObjects) (map[types.UID]health.Warning, error) {
+func (r *objectReader) readWarnings(ctx context.Context, have *workloadObjects) (map[types.UID]health.Warning, error) {
 	namespaces := map[string]bool{}
 	objects := map[types.UID]*unstructured.Unstructured{}
 	note := func(u *unstructured.Unstructured) {
@@ -178,14 +178,14 @@ func (g *objectReader) readWarnings(ctx context.Context, have *workloadObjects) 
 	}
 	latest := map[types.UID]health.Warning{}
 	for namespace := range namespaces {
-		p := listScope{events, namespace}
-		err := g.list(ctx, p, metav1.ListOptions{FieldSelector: "type=Warning"}, func(u *unstructured.Unstructured) {
+		scope := listScope{events, namespace}
+		err := r.list(ctx, scope, metav1.ListOptions{FieldSelector: "type=Warning"}, func(u *unstructured.Unstructured) {
 			uid, warning, ok := warningOf(u.Object)
 			if ok && isAbout(u.Object, objects[uid]) && !warning.Time.Before(latest[uid].Time) {
 				latest[uid] = warning
 			}
 		})
-		if err := g.tolerate(p.String(), err); err != nil {
+		if err := r.tolerate(scope.String(), err); err != nil {
 			return nil, err
 		}
 	}

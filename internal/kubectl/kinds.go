@@ -30,17 +30,17 @@ var baseResources = []schema.GroupVersionResource{
 }
 
 // mapping returns the mapping of a kind in the wanted version, or else in another one.
-func (g *objectReader) mapping(kind schema.GroupKind, version string) (*meta.RESTMapping, error) {
-	mapping, err := g.mapper.RESTMapping(kind, version)
+func (r *objectReader) mapping(kind schema.GroupKind, version string) (*meta.RESTMapping, error) {
+	mapping, err := r.mapper.RESTMapping(kind, version)
 	if meta.IsNoMatchError(err) {
-		return g.mapper.RESTMapping(kind)
+		return r.mapper.RESTMapping(kind)
 	}
 	return mapping, err
 }
 
 // scopes returns where to search for descendants of listed resources: in their namespaces, or in all if a cluster-scoped
 // custom resource is listed.
-func (g *objectReader) scopes(listed []listedResource) []listScope {
+func (r *objectReader) scopes(listed []listedResource) []listScope {
 	namespaces, groups := map[string]bool{}, map[string]bool{}
 	everywhere := false
 	for _, s := range listed {
@@ -59,7 +59,7 @@ func (g *objectReader) scopes(listed []listedResource) []listScope {
 		namespaces = map[string]bool{metav1.NamespaceAll: true}
 	}
 	var out []listScope
-	for _, s := range g.searched(groups) {
+	for _, s := range r.searched(groups) {
 		if !s.namespaced && everywhere {
 			out = append(out, listScope{s.GroupVersionResource, ""})
 		}
@@ -73,18 +73,18 @@ func (g *objectReader) scopes(listed []listedResource) []listScope {
 }
 
 // searched returns the resources to search, given the groups of the listed custom resources.
-func (g *objectReader) searched(groups map[string]bool) []servedResource {
+func (r *objectReader) searched(groups map[string]bool) []servedResource {
 	var out []servedResource
 	base := map[schema.GroupResource]bool{}
-	for _, r := range baseResources {
-		out = append(out, servedResource{r, true})
-		base[r.GroupResource()] = true
+	for _, gvr := range baseResources {
+		out = append(out, servedResource{gvr, true})
+		base[gvr.GroupResource()] = true
 	}
-	if !g.allKinds && len(groups) == 0 {
+	if !r.allKinds && len(groups) == 0 {
 		return out
 	}
-	for _, s := range g.served() {
-		if !base[s.GroupResource()] && (g.allKinds || related(s.Group, groups)) {
+	for _, s := range r.served() {
+		if !base[s.GroupResource()] && (r.allKinds || related(s.Group, groups)) {
 			out = append(out, s)
 		}
 	}
@@ -119,10 +119,10 @@ type servedResource struct {
 }
 
 // served returns the resources that the cluster serves, in their preferred versions.
-func (g *objectReader) served() []servedResource {
-	lists, err := g.discovery.ServerPreferredResources()
+func (r *objectReader) served() []servedResource {
+	lists, err := r.discovery.ServerPreferredResources()
 	if err != nil {
-		g.noteIncomplete("some kinds could not be discovered: " + err.Error())
+		r.noteIncomplete("some kinds could not be discovered: " + err.Error())
 	}
 	return listable(lists)
 }

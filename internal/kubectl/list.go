@@ -27,18 +27,18 @@ type listScope struct {
 	namespace string
 }
 
-func (p listScope) String() string {
-	name := p.GroupResource().String()
-	if p.namespace != "" {
-		return name + " in " + p.namespace
+func (s listScope) String() string {
+	name := s.GroupResource().String()
+	if s.namespace != "" {
+		return name + " in " + s.namespace
 	}
 	return name
 }
 
-func (g *objectReader) listMetadata(ctx context.Context, p listScope, options metav1.ListOptions, each func(*metav1.PartialObjectMetadata)) error {
+func (r *objectReader) listMetadata(ctx context.Context, scope listScope, options metav1.ListOptions, each func(*metav1.PartialObjectMetadata)) error {
 	options.Limit = pageSize
 	for {
-		list, err := g.metadata.Resource(p.GroupVersionResource).Namespace(p.namespace).List(ctx, options)
+		list, err := r.metadata.Resource(scope.GroupVersionResource).Namespace(scope.namespace).List(ctx, options)
 		if err != nil {
 			return err
 		}
@@ -52,7 +52,7 @@ func (g *objectReader) listMetadata(ctx context.Context, p listScope, options me
 }
 
 // read reads objects of a scope by name. It reads only the metadata of Secrets.
-func (g *objectReader) read(ctx context.Context, p listScope, names []string) ([]*unstructured.Unstructured, error) {
+func (r *objectReader) read(ctx context.Context, scope listScope, names []string) ([]*unstructured.Unstructured, error) {
 	wanted := map[string]bool{}
 	selectors := []string{""}
 	if len(names) <= fewNames {
@@ -66,7 +66,7 @@ func (g *objectReader) read(ctx context.Context, p listScope, names []string) ([
 	}
 	var out []*unstructured.Unstructured
 	for _, selector := range selectors {
-		err := g.list(ctx, p, metav1.ListOptions{FieldSelector: selector}, func(u *unstructured.Unstructured) {
+		err := r.list(ctx, scope, metav1.ListOptions{FieldSelector: selector}, func(u *unstructured.Unstructured) {
 			if wanted[u.GetName()] {
 				out = append(out, u)
 			}
@@ -78,13 +78,13 @@ func (g *objectReader) read(ctx context.Context, p listScope, names []string) ([
 	return out, nil
 }
 
-func (g *objectReader) list(ctx context.Context, p listScope, options metav1.ListOptions, each func(*unstructured.Unstructured)) error {
-	if p.GroupVersionResource == secrets {
-		return g.listSecrets(ctx, p, options, each)
+func (r *objectReader) list(ctx context.Context, scope listScope, options metav1.ListOptions, each func(*unstructured.Unstructured)) error {
+	if scope.GroupVersionResource == secrets {
+		return r.listSecrets(ctx, scope, options, each)
 	}
 	options.Limit = pageSize
 	for {
-		list, err := g.dynamic.Resource(p.GroupVersionResource).Namespace(p.namespace).List(ctx, options)
+		list, err := r.dynamic.Resource(scope.GroupVersionResource).Namespace(scope.namespace).List(ctx, options)
 		if err != nil {
 			return err
 		}
@@ -98,9 +98,9 @@ func (g *objectReader) list(ctx context.Context, p listScope, options metav1.Lis
 	}
 }
 
-func (g *objectReader) listSecrets(ctx context.Context, p listScope, options metav1.ListOptions, each func(*unstructured.Unstructured)) error {
+func (r *objectReader) listSecrets(ctx context.Context, scope listScope, options metav1.ListOptions, each func(*unstructured.Unstructured)) error {
 	var failed error
-	err := g.listMetadata(ctx, p, options, func(m *metav1.PartialObjectMetadata) {
+	err := r.listMetadata(ctx, scope, options, func(m *metav1.PartialObjectMetadata) {
 		object, err := runtime.DefaultUnstructuredConverter.ToUnstructured(m)
 		failed = errors.Join(failed, err)
 		u := &unstructured.Unstructured{Object: object}

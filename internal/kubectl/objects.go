@@ -33,8 +33,8 @@ type listedResource struct {
 }
 
 // isReportedAs reports whether a status is that of the resource.
-func (s *listedResource) isReportedAs(rs v1alpha1.ResourceStatus) bool {
-	return s.listed.Group == rs.Group && s.listed.Kind == rs.Kind && s.listed.Namespace == rs.Namespace && s.listed.Name == rs.Name
+func (l *listedResource) isReportedAs(rs v1alpha1.ResourceStatus) bool {
+	return l.listed.Group == rs.Group && l.listed.Kind == rs.Kind && l.listed.Namespace == rs.Namespace && l.listed.Name == rs.Name
 }
 
 // workloadObjects has the objects of a workload.
@@ -59,36 +59,36 @@ type objectReader struct {
 }
 
 func newObjectReader(c *connection, allKinds bool) (*objectReader, error) {
-	g := &objectReader{allKinds: allKinds}
+	r := &objectReader{allKinds: allKinds}
 	var err error
-	if g.dynamic, err = c.dynamic(); err != nil {
+	if r.dynamic, err = c.dynamic(); err != nil {
 		return nil, err
 	}
-	if g.metadata, err = c.metadata(); err != nil {
+	if r.metadata, err = c.metadata(); err != nil {
 		return nil, err
 	}
-	if g.mapper, err = c.flags.ToRESTMapper(); err != nil {
+	if r.mapper, err = c.flags.ToRESTMapper(); err != nil {
 		return nil, clusterFailure("ask which kinds there are", err)
 	}
-	if g.discovery, err = c.flags.ToDiscoveryClient(); err != nil {
+	if r.discovery, err = c.flags.ToDiscoveryClient(); err != nil {
 		return nil, clusterFailure("ask which kinds there are", err)
 	}
-	return g, nil
+	return r, nil
 }
 
 // readWorkload reads all objects of a workload. Its messages about missing objects do not include those of other workloads.
-func (g *objectReader) readWorkload(ctx context.Context, wl *v1alpha1.ThreeportWorkload) (*workloadObjects, error) {
-	g.takeIncomplete() // those of a read that failed
+func (r *objectReader) readWorkload(ctx context.Context, wl *v1alpha1.ThreeportWorkload) (*workloadObjects, error) {
+	r.takeIncomplete() // those of a read that failed
 	out := &workloadObjects{}
 	var err error
-	if out.listed, err = g.readListed(ctx, wl); err != nil {
+	if out.listed, err = r.readListed(ctx, wl); err != nil {
 		return nil, err
 	}
-	known, err := g.scan(ctx, g.scopes(out.listed))
+	known, err := r.scan(ctx, r.scopes(out.listed))
 	if err != nil {
 		return nil, err
 	}
-	labelled, err := g.scanLabel(ctx, wl)
+	labelled, err := r.scanLabel(ctx, wl)
 	if err != nil {
 		return nil, err
 	}
@@ -99,49 +99,49 @@ func (g *objectReader) readWorkload(ctx context.Context, wl *v1alpha1.ThreeportW
 		}
 	}
 	byOwner := descendants(known, roots)
-	if out.derived, err = g.readAll(ctx, byOwner); err != nil {
+	if out.derived, err = r.readAll(ctx, byOwner); err != nil {
 		return nil, err
 	}
 	labelled = slices.DeleteFunc(labelled, func(f objectMetadata) bool {
 		return roots[f.uid] || slices.ContainsFunc(byOwner, func(other objectMetadata) bool { return other.uid == f.uid })
 	})
-	if out.labelled, err = g.readAll(ctx, g.dropIgnored(wl, out.listed, labelled)); err != nil {
+	if out.labelled, err = r.readAll(ctx, r.dropIgnored(wl, out.listed, labelled)); err != nil {
 		return nil, err
 	}
-	if out.warnings, err = g.readWarnings(ctx, out); err != nil {
+	if out.warnings, err = r.readWarnings(ctx, out); err != nil {
 		return nil, err
 	}
-	out.incomplete = g.takeIncomplete()
+	out.incomplete = r.takeIncomplete()
 	return out, nil
 }
 
 // tolerate records that a scope cannot be read. It returns only errors after which the result would be useless.
-func (g *objectReader) tolerate(what string, err error) error {
+func (r *objectReader) tolerate(what string, err error) error {
 	switch {
 	case err == nil, apierrors.IsNotFound(err): // a kind that is not installed has no objects
 		return nil
 	case apierrors.IsForbidden(err):
-		g.noteIncomplete(what + " may not be listed, so some may be missing here")
+		r.noteIncomplete(what + " may not be listed, so some may be missing here")
 		return nil
 	case unavailable(err):
-		g.noteIncomplete(what + " cannot be listed, so some may be missing here: " + err.Error())
+		r.noteIncomplete(what + " cannot be listed, so some may be missing here: " + err.Error())
 		return nil
 	}
 	return clusterFailure("list "+what, err)
 }
 
-func (g *objectReader) noteIncomplete(problem string) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.incomplete = append(g.incomplete, problem)
+func (r *objectReader) noteIncomplete(problem string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.incomplete = append(r.incomplete, problem)
 }
 
 // takeIncomplete returns the messages since its latest call, sorted, each once.
-func (g *objectReader) takeIncomplete() []string {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	taken := g.incomplete
-	g.incomplete = nil
+func (r *objectReader) takeIncomplete() []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	taken := r.incomplete
+	r.incomplete = nil
 	return sortedSet(taken)
 }
 
@@ -157,59 +157,59 @@ func unavailable(err error) bool {
 }
 
 // readListed reads the listed resources, in their order.
-func (g *objectReader) readListed(ctx context.Context, wl *v1alpha1.ThreeportWorkload) ([]listedResource, error) {
+func (r *objectReader) readListed(ctx context.Context, wl *v1alpha1.ThreeportWorkload) ([]listedResource, error) {
 	fallback := defaultNamespace(wl)
 	out := make([]listedResource, len(wl.Spec.WorkloadResourceInstances))
 	at := map[listScope]map[string][]int{} // by name
-	for i, r := range wl.Spec.WorkloadResourceInstances {
-		out[i].listed = r
-		mapping, err := g.mapping(schema.GroupKind{Group: r.Group, Kind: r.Kind}, r.Version)
+	for i, listed := range wl.Spec.WorkloadResourceInstances {
+		out[i].listed = listed
+		mapping, err := r.mapping(schema.GroupKind{Group: listed.Group, Kind: listed.Kind}, listed.Version)
 		if meta.IsNoMatchError(err) {
-			out[i].state, out[i].message = v1alpha1.ResourceKindNotInstalled, "the cluster does not serve "+r.Kind
-			if r.Group != "" {
-				out[i].message += "." + r.Group
+			out[i].state, out[i].message = v1alpha1.ResourceKindNotInstalled, "the cluster does not serve "+listed.Kind
+			if listed.Group != "" {
+				out[i].message += "." + listed.Group
 			}
 			continue
 		}
 		if err != nil {
-			return nil, clusterFailure("ask for the kind "+r.Kind, err)
+			return nil, clusterFailure("ask for the kind "+listed.Kind, err)
 		}
 		switch {
 		case mapping.Scope.Name() != meta.RESTScopeNameNamespace:
 			out[i].listed.Namespace = ""
-		case r.Namespace == "":
+		case listed.Namespace == "":
 			out[i].listed.Namespace = fallback
 		}
-		p := listScope{mapping.Resource, out[i].listed.Namespace}
-		if at[p] == nil {
-			at[p] = map[string][]int{}
+		scope := listScope{mapping.Resource, out[i].listed.Namespace}
+		if at[scope] == nil {
+			at[scope] = map[string][]int{}
 		}
-		at[p][r.Name] = append(at[p][r.Name], i)
+		at[scope][listed.Name] = append(at[scope][listed.Name], i)
 	}
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(concurrency)
-	for p, names := range at {
-		group.Go(func() error { return g.readListedIn(ctx, p, names, out) })
+	for scope, names := range at {
+		group.Go(func() error { return r.readListedIn(ctx, scope, names, out) })
 	}
 	return out, group.Wait()
 }
 
 // readListedIn reads the listed resources of one scope.
-func (g *objectReader) readListedIn(ctx context.Context, p listScope, names map[string][]int, out []listedResource) error {
-	objects, err := g.read(ctx, p, slices.Sorted(maps.Keys(names)))
+func (r *objectReader) readListedIn(ctx context.Context, scope listScope, names map[string][]int, out []listedResource) error {
+	objects, err := r.read(ctx, scope, slices.Sorted(maps.Keys(names)))
 	state, message := v1alpha1.ResourceAbsent, ""
 	switch {
 	case apierrors.IsForbidden(err):
-		state, message = v1alpha1.ResourceForbidden, p.String()+" may not be listed"
+		state, message = v1alpha1.ResourceForbidden, scope.String()+" may not be listed"
 	case apierrors.IsNotFound(err):
-		state, message = v1alpha1.ResourceKindNotInstalled, "the cluster does not serve "+p.GroupResource().String()
+		state, message = v1alpha1.ResourceKindNotInstalled, "the cluster does not serve "+scope.GroupResource().String()
 	case unavailable(err):
 		state, message = v1alpha1.ResourceUnavailable, err.Error()
 	case err != nil:
-		return clusterFailure("list "+p.String(), err)
+		return clusterFailure("list "+scope.String(), err)
 	}
-	for _, places := range names {
-		for _, i := range places {
+	for _, indexes := range names {
+		for _, i := range indexes {
 			out[i].state, out[i].message = state, message
 		}
 	}
@@ -237,23 +237,23 @@ func writtenNamespaces(wl *v1alpha1.ThreeportWorkload) iter.Seq[string] {
 	}
 }
 
-func (s *listedResource) verdict(judged health.Assessment) health.Assessment {
-	name := subject(s.listed.Kind, s.listed.Namespace, s.listed.Name)
-	switch s.state {
+func (l *listedResource) verdict(judged health.Assessment) health.Assessment {
+	name := subject(l.listed.Kind, l.listed.Namespace, l.listed.Name)
+	switch l.state {
 	case v1alpha1.ResourcePresent:
 		return judged
 	case v1alpha1.ResourceAbsent:
 		return health.Assessment{Verdict: health.Verdict{Status: health.Down, Reason: "Absent", Message: name + " does not exist"}}
 	case v1alpha1.ResourceForbidden:
-		if s.notChecked() {
-			return health.Assessment{Verdict: health.Verdict{Status: health.Unknown, Reason: health.NotChecked, Message: name + ": " + s.message}}
+		if l.notChecked() {
+			return health.Assessment{Verdict: health.Verdict{Status: health.Unknown, Reason: health.NotChecked, Message: name + ": " + l.message}}
 		}
 	case v1alpha1.ResourceKindNotInstalled, v1alpha1.ResourceUnavailable, v1alpha1.ResourcePending:
 	}
-	return health.Assessment{Verdict: health.Verdict{Status: health.Unknown, Reason: string(s.state), Message: fmt.Sprintf("%s: %s", name, s.message)}}
+	return health.Assessment{Verdict: health.Verdict{Status: health.Unknown, Reason: string(l.state), Message: fmt.Sprintf("%s: %s", name, l.message)}}
 }
 
 // notChecked reports whether the resource is a Secret that may not be read. As in the agent's verdict, it does not count.
-func (s *listedResource) notChecked() bool {
-	return s.state == v1alpha1.ResourceForbidden && s.listed.Group == "" && s.listed.Kind == "Secret"
+func (l *listedResource) notChecked() bool {
+	return l.state == v1alpha1.ResourceForbidden && l.listed.Group == "" && l.listed.Kind == "Secret"
 }

@@ -218,14 +218,14 @@ func (s *workloadStatus) setAssessment(root *treeNode) {
 	s.Ready, s.Pods, s.Conditions = &v1alpha1.Count{}, new(root.podCount()), nil
 	s.Delivery, s.Resources, s.Omitted = v1alpha1.DeliveryStatus{}, nil, 0
 	namespaces := []string{}
-	root.each(func(b *treeNode) {
-		if b.State == "" {
+	root.each(func(n *treeNode) {
+		if n.State == "" {
 			return
 		}
-		namespaces = append(namespaces, b.Namespace)
-		s.Resources = append(s.Resources, b.resourceStatus())
+		namespaces = append(namespaces, n.Namespace)
+		s.Resources = append(s.Resources, n.resourceStatus())
 		s.Ready.Total++
-		if b.Status == health.Healthy {
+		if n.Status == health.Healthy {
 			s.Ready.Healthy++
 		}
 	})
@@ -233,24 +233,24 @@ func (s *workloadStatus) setAssessment(root *treeNode) {
 }
 
 // resourceStatus returns the status of a listed resource, as the agent reports it.
-func (b *treeNode) resourceStatus() v1alpha1.ResourceStatus {
-	kind := schema.FromAPIVersionAndKind(b.APIVersion, b.Kind)
+func (n *treeNode) resourceStatus() v1alpha1.ResourceStatus {
+	kind := schema.FromAPIVersionAndKind(n.APIVersion, n.Kind)
 	out := v1alpha1.ResourceStatus{
-		Group: kind.Group, Version: kind.Version, Kind: b.Kind, Namespace: b.Namespace, Name: b.Name, State: b.State,
-		Health: string(b.Status), Reason: b.Reason, Message: b.Message,
+		Group: kind.Group, Version: kind.Version, Kind: n.Kind, Namespace: n.Namespace, Name: n.Name, State: n.State,
+		Health: string(n.Status), Reason: n.Reason, Message: n.Message,
 	}
-	if b.Status != health.Healthy {
-		out.HealthSince = b.Since
+	if n.Status != health.Healthy {
+		out.HealthSince = n.Since
 	}
-	if pods := b.podCount(); pods.Total > 0 {
+	if pods := n.podCount(); pods.Total > 0 {
 		out.Pods = &pods
 	}
 	return out
 }
 
 // podCount counts the Pods below an object, without those that have completed.
-func (b *treeNode) podCount() (pods v1alpha1.Count) {
-	b.each(func(below *treeNode) {
+func (n *treeNode) podCount() (pods v1alpha1.Count) {
+	n.each(func(below *treeNode) {
 		if below.Kind != "Pod" || (health.Verdict{Status: below.Status, Reason: below.Reason}).HasCompleted() {
 			return
 		}

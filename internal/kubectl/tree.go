@@ -90,11 +90,11 @@ func (o *treeOptions) run(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	g, err := newObjectReader(o.cluster, o.allKinds)
+	reader, err := newObjectReader(o.cluster, o.allKinds)
 	if err != nil {
 		return err
 	}
-	have, err := g.readWorkload(ctx, &list[0])
+	have, err := reader.readWorkload(ctx, &list[0])
 	if err != nil {
 		return err
 	}
@@ -131,8 +131,8 @@ type treeNode struct {
 }
 
 // each visits the nodes below a node.
-func (b *treeNode) each(visit func(*treeNode)) {
-	for _, child := range b.Children {
+func (n *treeNode) each(visit func(*treeNode)) {
+	for _, child := range n.Children {
 		visit(child)
 		child.each(visit)
 	}
@@ -145,17 +145,17 @@ type warning struct {
 	Time    metav1.Time `json:"time"`
 }
 
-func (b *treeNode) setVerdict(a health.Assessment) {
-	b.Status, b.Reason, b.Message = a.Status, a.Reason, a.Message
+func (n *treeNode) setVerdict(a health.Assessment) {
+	n.Status, n.Reason, n.Message = a.Status, a.Reason, a.Message
 	if !a.Since.IsZero() {
-		b.Since = &metav1.Time{Time: a.Since}
+		n.Since = &metav1.Time{Time: a.Since}
 	}
 }
 
 // setSince takes the start of a status from the agent, which remembers more than the objects record, if both agree on the status.
-func (b *treeNode) setSince(status string, since *metav1.Time) {
-	if since != nil && status == string(b.Status) {
-		b.Since = since
+func (n *treeNode) setSince(status string, since *metav1.Time) {
+	if since != nil && status == string(n.Status) {
+		n.Since = since
 	}
 }
 
@@ -181,41 +181,41 @@ func buildTree(wl *v1alpha1.ThreeportWorkload, have *workloadObjects, hc health.
 		roots = append(roots, newTreeNode(n, have, nodes))
 	}
 	placed := map[*treeNode]bool{}
-	for _, b := range nodes {
-		for _, child := range b.Children {
+	for _, node := range nodes {
+		for _, child := range node.Children {
 			placed[child] = true // a listed resource may be below another one
 		}
 	}
 	for i := range have.listed {
 		s := &have.listed[i]
-		b := nodes[uidOf(s.object)]
-		if b == nil {
-			b = &treeNode{Kind: s.listed.Kind, Namespace: s.listed.Namespace, Name: s.listed.Name}
-			b.setVerdict(s.verdict(health.Assessment{}))
-			b.selfMessage = b.Message
+		node := nodes[uidOf(s.object)]
+		if node == nil {
+			node = &treeNode{Kind: s.listed.Kind, Namespace: s.listed.Namespace, Name: s.listed.Name}
+			node.setVerdict(s.verdict(health.Assessment{}))
+			node.selfMessage = node.Message
 		}
-		b.State = s.state
+		node.State = s.state
 		if at := slices.IndexFunc(wl.Status.Resources, s.isReportedAs); at >= 0 {
-			b.setSince(wl.Status.Resources[at].Health, wl.Status.Resources[at].HealthSince)
+			node.setSince(wl.Status.Resources[at].Health, wl.Status.Resources[at].HealthSince)
 		}
 		v := health.ResourceVerdict{
 			ObjectRef: health.ObjectRef{Kind: s.listed.Kind, Name: s.listed.Name},
-			Verdict:   health.Verdict{Status: b.Status, Reason: b.Reason, Message: b.Message},
+			Verdict:   health.Verdict{Status: node.Status, Reason: node.Reason, Message: node.Message},
 		}
 		if s.notChecked() {
 			unchecked = append(unchecked, v)
 		} else {
 			verdicts = append(verdicts, v)
 		}
-		if !placed[b] {
-			top.Children = append(top.Children, b)
-			placed[b] = true
+		if !placed[node] {
+			top.Children = append(top.Children, node)
+			placed[node] = true
 		}
 	}
 	var labelled []*health.Node
-	for i, b := range roots {
-		if !placed[b] {
-			top.Children = append(top.Children, b)
+	for i, node := range roots {
+		if !placed[node] {
+			top.Children = append(top.Children, node)
 			labelled = append(labelled, forest[i])
 		}
 	}
@@ -237,24 +237,24 @@ func uidOf(u *unstructured.Unstructured) types.UID {
 // newTreeNode returns the node of an object with its descendants.
 func newTreeNode(n *health.Node, have *workloadObjects, nodes map[types.UID]*treeNode) *treeNode {
 	u := n.Object
-	b := &treeNode{
+	node := &treeNode{
 		APIVersion: u.GetAPIVersion(), Kind: u.GetKind(), Namespace: u.GetNamespace(), Name: u.GetName(),
 		Created: u.GetCreationTimestamp(), selfMessage: n.Self.Message,
 		oldRevision: u.GetKind() == "ReplicaSet" && len(n.Children) == 0 && wantsNone(u) && n.Self.Status == health.Healthy,
 	}
-	b.setVerdict(n.Aggregate.Assessment)
+	node.setVerdict(n.Aggregate.Assessment)
 	if w, ok := have.warnings[u.GetUID()]; ok {
-		b.Warning = &warning{w.Reason, w.Message, metav1.NewTime(w.Time)}
+		node.Warning = &warning{w.Reason, w.Message, metav1.NewTime(w.Time)}
 	}
-	nodes[u.GetUID()] = b
+	nodes[u.GetUID()] = node
 	for _, child := range n.Children {
-		b.Children = append(b.Children, newTreeNode(child, have, nodes))
+		node.Children = append(node.Children, newTreeNode(child, have, nodes))
 	}
-	slices.SortStableFunc(b.Children, func(x, y *treeNode) int {
+	slices.SortStableFunc(node.Children, func(x, y *treeNode) int {
 		return cmp.Or(cmp.Compare(rank(x.Status), rank(y.Status)), cmp.Compare(x.Kind, y.Kind),
 			y.Created.Compare(x.Created.Time), cmp.Compare(x.Name, y.Name))
 	})
-	return b
+	return node
 }
 
 func wantsNone(u *unstructured.Unstructured) bool {
@@ -288,8 +288,8 @@ func (o *treeOptions) table(root *treeNode, now time.Time) *table {
 		titles = append(titles, "LATEST WARNING")
 	}
 	t.header(titles...)
-	d := treeWriter{table: t, now: now, all: o.all, warnings: o.output.value == outputWide}
-	d.add(root, "", "", "")
+	w := treeWriter{table: t, now: now, all: o.all, warnings: o.output.value == outputWide}
+	w.add(root, "", "", "")
 	return t
 }
 
@@ -342,44 +342,44 @@ const (
 )
 
 // add draws a node after prefix, and its children after childPrefix.
-func (d *treeWriter) add(b *treeNode, prefix, childPrefix, around string) {
-	name := b.Name
-	if b.Namespace != around && b.Namespace != "" {
-		name = b.Namespace + "/" + name
+func (w *treeWriter) add(n *treeNode, prefix, childPrefix, around string) {
+	name := n.Name
+	if n.Namespace != around && n.Namespace != "" {
+		name = n.Namespace + "/" + name
 	}
-	cause := b.selfMessage
+	cause := n.selfMessage
 	if prefix == "" { // the root has the cause of its worst object
-		cause = b.Message
+		cause = n.Message
 	}
 	since := none
-	if b.Since != nil {
-		since = ago(b.Since.Time, d.now)
+	if n.Since != nil {
+		since = ago(n.Since.Time, w.now)
 	}
 	row := []cell{
-		{prefix + b.Kind + " " + name, plain},
-		{string(b.Status), styleOf(b.Status)},
+		{prefix + n.Kind + " " + name, plain},
+		{string(n.Status), styleOf(n.Status)},
 		{since, plain},
-		{cmp.Or(b.Reason, none), plain},
-		{ago(b.Created.Time, d.now), plain},
+		{cmp.Or(n.Reason, none), plain},
+		{ago(n.Created.Time, w.now), plain},
 		{cause, plain},
 	}
-	if w := b.Warning; d.warnings && w != nil {
-		row = append(row, cell{fmt.Sprintf("%s %s ago: %s", w.Reason, ago(w.Time.Time, d.now), w.Message), plain})
+	if latest := n.Warning; w.warnings && latest != nil {
+		row = append(row, cell{fmt.Sprintf("%s %s ago: %s", latest.Reason, ago(latest.Time.Time, w.now), latest.Message), plain})
 	}
-	shown, hidden := b.Children, []string(nil)
-	if !d.all {
-		shown, hidden = groupSimilar(b.Children)
+	shown, hidden := n.Children, []string(nil)
+	if !w.all {
+		shown, hidden = groupSimilar(n.Children)
 	}
 	margin := childPrefix + "   "
 	if len(shown)+len(hidden) > 0 {
 		margin = childPrefix + "│  "
 	}
-	d.table.addWithMargin(margin, row...)
+	w.table.addWithMargin(margin, row...)
 	for i, child := range shown {
 		if i == len(shown)-1 && len(hidden) == 0 {
-			d.add(child, childPrefix+"└─ ", childPrefix+"   ", b.Namespace)
+			w.add(child, childPrefix+"└─ ", childPrefix+"   ", n.Namespace)
 		} else {
-			d.add(child, childPrefix+"├─ ", childPrefix+"│  ", b.Namespace)
+			w.add(child, childPrefix+"├─ ", childPrefix+"│  ", n.Namespace)
 		}
 	}
 	for i, text := range hidden {
@@ -387,7 +387,7 @@ func (d *treeWriter) add(b *treeNode, prefix, childPrefix, around string) {
 		if i == len(hidden)-1 {
 			connector = "└─ "
 		}
-		d.table.add(cell{childPrefix + connector + text, dim})
+		w.table.add(cell{childPrefix + connector + text, dim})
 	}
 }
 
@@ -398,14 +398,14 @@ func groupSimilar(children []*treeNode) (shown []*treeNode, hidden []string) {
 		status            health.Status
 		spent             bool
 	}
-	of := func(b *treeNode) likeness { return likeness{b.Kind, b.Reason, b.selfMessage, b.Status, b.oldRevision} }
+	of := func(n *treeNode) likeness { return likeness{n.Kind, n.Reason, n.selfMessage, n.Status, n.oldRevision} }
 	total, taken, left := map[likeness]int{}, map[likeness]int{}, map[likeness]int{}
-	for _, b := range children {
-		total[of(b)]++
+	for _, n := range children {
+		total[of(n)]++
 	}
 	var order []likeness
-	for _, b := range children {
-		l := of(b)
+	for _, n := range children {
+		l := of(n)
 		room := total[l]
 		switch {
 		case l.spent:
@@ -413,9 +413,9 @@ func groupSimilar(children []*treeNode) (shown []*treeNode, hidden []string) {
 		case total[l] > maxSimilar:
 			room = shownSimilar
 		}
-		if b.State != "" || taken[l] < room { // listed objects are always shown
+		if n.State != "" || taken[l] < room { // listed objects are always shown
 			taken[l]++
-			shown = append(shown, b)
+			shown = append(shown, n)
 			continue
 		}
 		if left[l]++; left[l] == 1 {
