@@ -53,7 +53,7 @@ DEEPCOPY_FILE = zz_generated.deepcopy.go
 
 # The comments of the API's types, for its document.
 DESCRIPTIONS      = internal/server/zz_generated.descriptions.json
-MAKE_DESCRIPTIONS = $(GO) -C hack run ./cmd/describe ../internal/threeport/reportset.go ../internal/threeport/podfacts.go ../internal/threeport/board.go \
+MAKE_DESCRIPTIONS = $(GO) -C hack run ./cmd/describe ../internal/threeport/reportset.go ../internal/threeport/podfacts.go ../internal/threeport/workloads.go \
 	../internal/threeport/token.go ../internal/server/auth/token_api.go ../internal/server/auth/new_token.go ../internal/server/auth/audit_log.go
 
 # The document of the charts' values.

@@ -30,13 +30,13 @@ type clusters struct {
 }
 
 var (
-	listClustersOperation = readOperation("list-clusters", tagBoard, "List clusters",
+	listClustersOperation = readOperation("list-clusters", tagWorkloads, "List clusters",
 		"All clusters with an agent that has reported, with the delay of its reports.")
-	getObjectOperation = readItemOperation("get-object", tagBoard, "Read an object's definition",
+	getObjectOperation = readItemOperation("get-object", tagWorkloads, "Read an object's definition",
 		"The current version of a listed object, and the one before the latest change of its spec. Confidential values are redacted for everybody who is not an administrator.")
 	releaseClusterOperation = huma.Operation{
 		OperationID: "release-cluster",
-		Tags:        []string{tagBoard}, Summary: "Delete a cluster",
+		Tags:        []string{tagWorkloads}, Summary: "Delete a cluster",
 		Description: "For a cluster that is gone, or was rebuilt with another UID. The next cluster that reports its workloads takes them " +
 			"over. A cluster that still reports is created again with its next report set.",
 		Errors: append([]int{http.StatusBadRequest, http.StatusNotFound, http.StatusUnprocessableEntity}, commonErrors...),

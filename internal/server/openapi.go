@@ -61,7 +61,7 @@ func newAPI(adapter huma.Adapter, version string, secured bool) huma.API {
 		Components: &huma.Components{Schemas: registry},
 		Tags: []*huma.Tag{
 			{Name: tagReports, Description: "Reports of agents, many in one request."},
-			{Name: tagBoard, Description: "Workloads and clusters, for people."},
+			{Name: tagWorkloads, Description: "Workloads and clusters, for people."},
 			{Name: tagAccess, Description: "Tokens and audit records. For administrators, and for an agent its own token."},
 			{Name: tagV0, Description: "Threeport's REST API, version v0, row by row."},
 		},

@@ -8,10 +8,10 @@ import (
 
 // The tags of operations.
 const (
-	tagReports = "reports"
-	tagBoard   = "board"
-	tagAccess  = "access"
-	tagV0      = "v0"
+	tagReports   = "reports"
+	tagWorkloads = "board" // clients know this name
+	tagAccess    = "access"
+	tagV0        = "v0"
 )
 
 // commonErrors are the errors of every operation; huma adds 422 and 500.

@@ -60,7 +60,7 @@ type watchRequest struct {
 
 var watchWorkloadsOperation = huma.Operation{
 	OperationID: "watch-workloads",
-	Tags:        []string{tagBoard}, Summary: "Watch workloads",
+	Tags:        []string{tagWorkloads}, Summary: "Watch workloads",
 	Description: "Server-sent events from now on, or from the client's last event. workload has the newest version of a row that " +
 		"has changed, was deleted, or no longer matches. reset reports that events were missed: reload everything. ping " +
 		"keeps the connection alive. Each event has an ID, and so has the opening of the stream. To miss nothing, start the " +
