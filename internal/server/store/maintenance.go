@@ -152,16 +152,23 @@ func (c MaintainConfig) repeat(ctx context.Context, every time.Duration, do func
 // loggedNames is the number of silent clusters whose names one log record has.
 const loggedNames = 10
 
-// markSilentUntilOutage marks silent clusters until it fails, ctx ends, or half of the AgentTimeout passes without a tick. Then the agents
-// could not report either.
+// markSilentUntilOutage marks silent clusters until it fails, ctx ends, or this process was suspended. Then the agents could not report either.
 func (s *Store) markSilentUntilOutage(ctx context.Context, c MaintainConfig) {
 	last := time.Now()
 	c.repeat(ctx, c.SilenceInterval, func() bool {
-		again := time.Since(last) <= c.AgentTimeout/2 && s.markSilentAndLog(ctx, c)
+		if paused := time.Since(last); paused > c.suspension() {
+			c.Log.InfoContext(ctx, "This process was suspended; looking for silent agents after the timeout of agents", "for", paused.String())
+			return false
+		}
+		again := s.markSilentAndLog(ctx, c)
 		last = time.Now()
 		return again
 	})
 }
+
+// suspension is the time without a tick after which this process counts as suspended. A tick comes each SilenceInterval, so the time is
+// longer than that for any AgentTimeout.
+func (c MaintainConfig) suspension() time.Duration { return max(c.AgentTimeout/2, 2*c.SilenceInterval) }
 
 // markSilentAndLog returns false after a failure.
 func (s *Store) markSilentAndLog(ctx context.Context, c MaintainConfig) bool {

@@ -2,7 +2,9 @@ package store
 
 import (
 	"context"
+	"path/filepath"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -72,6 +74,64 @@ func TestMaintain_OutageOfDatabase_WaitsForAgents(t *testing.T) {
 		silence <- time.Time{}
 		timeout <- time.Time{} // only after the failure
 		mustExec(t, s, "ALTER TABLE away RENAME TO silences")
+		for range 2 {
+			silence <- time.Time{}
+		}
+		if got, want := workloadRowOf(t, s, w.workload), "reported Healthy 1, shown Unknown 3, silent true, Reason: cause 1"; got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// The interval of the check is longer than half of a short AgentTimeout.
+func TestMaintain_AnyAgentTimeout_MarksSilentClusters(t *testing.T) {
+	for _, timeout := range []time.Duration{minAgentTimeout, 2 * DefaultSilenceInterval, DefaultAgentTimeout} {
+		synctest.Test(t, func(t *testing.T) {
+			s := open(t, Config{Address: "sqlite:" + filepath.Join(t.TempDir(), "rows.db")})
+			w := newWorld(t, s)
+			apply(t, s, "one", statusOf(w.workload, "Healthy", 1))
+			setLastHeartbeat(t, s, "one", time.Hour)
+			c := DefaultMaintainConfig()
+			c.AgentTimeout = timeout
+			ctx, cancel := context.WithTimeout(t.Context(), timeout+3*c.SilenceInterval)
+			defer cancel()
+			if err := s.Maintain(ctx, c); err != nil {
+				t.Error(err)
+			}
+			if got, want := workloadRowOf(t, s, w.workload), "reported Healthy 1, shown Unknown 3, silent true, Reason: cause 1"; got != want {
+				t.Errorf("with an agent timeout of %v: got %s, want %s", timeout, got, want)
+			}
+		})
+	}
+}
+
+// While all replicas are suspended no agent can report, so none is silent right after it.
+func TestMaintain_ProcessSuspended_WaitsForAgents(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := open(t, Config{Address: "sqlite:" + filepath.Join(t.TempDir(), "rows.db")})
+		w := newWorld(t, s)
+		apply(t, s, "one", statusOf(w.workload, "Healthy", 1))
+		setLastHeartbeat(t, s, "one", time.Hour)
+		c := DefaultMaintainConfig()
+		c.PruneDelay = 3 * time.Minute // the AgentTimeout identifies its ticker
+		timeout, silence := make(chan time.Time), make(chan time.Time)
+		c.tick = func(every time.Duration) (<-chan time.Time, func()) {
+			return map[time.Duration]chan time.Time{c.AgentTimeout: timeout, c.SilenceInterval: silence}[every], func() {}
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- s.Maintain(ctx, c) }()
+		timeout <- time.Time{}
+		<-time.After(c.suspension() + 1)
+		silence <- time.Time{}
+		timeout <- time.Time{} // only after the suspension
+		if got, want := workloadRowOf(t, s, w.workload), "reported Healthy 1, shown Healthy 5, silent false, Reason: cause 1"; got != want {
+			t.Errorf("after the suspension: got %s, want %s", got, want)
+		}
 		for range 2 {
 			silence <- time.Time{}
 		}
