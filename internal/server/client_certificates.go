@@ -9,6 +9,7 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 )
@@ -29,14 +30,14 @@ type clientAuthorities struct {
 	subjects map[string]bool // by their DER
 
 	mu       sync.Mutex
-	verified map[[sha256.Size]byte]bool // chains, which connections present again with each request
+	verified map[[sha256.Size]byte]time.Time // chains, which connections present again with each request, until the first end of a certificate
 }
 
 // maxVerified bounds the chains that are remembered.
 const maxVerified = 4096
 
 func newClientAuthorities(certs []*x509.Certificate) *clientAuthorities {
-	a := &clientAuthorities{pool: x509.NewCertPool(), subjects: map[string]bool{}, verified: map[[sha256.Size]byte]bool{}}
+	a := &clientAuthorities{pool: x509.NewCertPool(), subjects: map[string]bool{}, verified: map[[sha256.Size]byte]time.Time{}}
 	for _, cert := range certs {
 		a.pool.AddCert(cert)
 		a.subjects[string(cert.RawSubject)] = true
@@ -81,16 +82,16 @@ func (a *clientAuthorities) verify(chain []*x509.Certificate, now time.Time) err
 	}
 	key := [sha256.Size]byte(hash.Sum(nil))
 	a.mu.Lock()
-	verified := a.verified[key]
+	end, verified := a.verified[key]
 	a.mu.Unlock()
-	if verified {
+	if verified && !now.After(end) {
 		return nil
 	}
 	intermediates := x509.NewCertPool()
 	for _, cert := range chain[1:] {
 		intermediates.AddCert(cert)
 	}
-	_, err := chain[0].Verify(x509.VerifyOptions{
+	found, err := chain[0].Verify(x509.VerifyOptions{
 		Roots: a.pool, Intermediates: intermediates, CurrentTime: now, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
 	})
 	if err != nil {
@@ -101,8 +102,19 @@ func (a *clientAuthorities) verify(chain []*x509.Certificate, now time.Time) err
 	if len(a.verified) >= maxVerified {
 		clear(a.verified)
 	}
-	a.verified[key] = true
+	a.verified[key] = firstEnd(found)
 	return nil
+}
+
+// firstEnd is the time until which all certificates of the chains are valid. There is at least one.
+func firstEnd(chains [][]*x509.Certificate) time.Time {
+	end := chains[0][0].NotAfter
+	for _, cert := range slices.Concat(chains...) {
+		if cert.NotAfter.Before(end) {
+			end = cert.NotAfter
+		}
+	}
+	return end
 }
 
 // limitHandshake returns a configuration for one connection: its client sends at most maxHandshakeBytes in the handshake.

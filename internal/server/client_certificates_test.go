@@ -86,8 +86,15 @@ func TestClientAuthorities_Verify(t *testing.T) {
 	if err := a.verify(chain(authority), time.Now().AddDate(100, 0, 0)); err == nil {
 		t.Error("an expired certificate is accepted")
 	}
+	end := found[0].NotAfter // of the authority, which is not later than that of the certificate
+	if err := a.verify(known, end); err != nil {
+		t.Errorf("a certificate is refused in its last moment: %v", err)
+	}
+	if err := a.verify(known, end.Add(1)); err == nil {
+		t.Error("a certificate that was verified is accepted after its end")
+	}
 	for i := range maxVerified {
-		a.verified[[32]byte{byte(i), byte(i >> 8), 1}] = true
+		a.verified[[32]byte{byte(i), byte(i >> 8), 1}] = time.Now()
 	}
 	if err := a.verify(chain(authority), time.Now()); err != nil || len(a.verified) > maxVerified {
 		t.Errorf("after many chains, the error for another one is %v, and %d are remembered; want at most %d", err, len(a.verified), maxVerified)
