@@ -149,6 +149,57 @@ func TestAssignment_Requests(t *testing.T) {
 	})
 }
 
+// A refused write claims no workload: that belongs to the first agent whose report is accepted.
+func TestAssignment_NotRequired_RefusedWriteClaimsNothing(t *testing.T) {
+	onAssignable(t, false, func(a *assignable) {
+		foreign := a.create("workload-instances", `{"Name":"foreign"}`, "other")
+		foreignResource := a.create("workload-resource-instances", `{"JSONDefinition":{},"WorkloadInstanceID":`+foreign+`}`, "")
+		event := func(uid, resource string) string {
+			if resource != "" {
+				resource = `,"WorkloadResourceInstanceID":` + resource
+			}
+			return `{"RuntimeEventUID":"` + uid + `","Type":"Normal","Reason":"r","Message":"m","Timestamp":"2026-01-02T03:04:05Z","WorkloadInstanceID":` +
+				a.instance + resource + `}`
+		}
+		a.create("workload-events", event("first", ""), "")
+		second := a.create("workload-events", event("second", ""), "")
+		a.create("workload-events", event("mixed", foreignResource), "")
+		for _, try := range []struct {
+			reason             string
+			code               int
+			method, path, body string
+		}{
+			{
+				reason: "an Event of a resource of another cluster", code: http.StatusForbidden,
+				method: "POST", path: "/v0/workload-events", body: event("new", foreignResource),
+			},
+			{
+				reason: "an Event of an unknown resource", code: http.StatusNotFound,
+				method: "POST", path: "/v0/workload-events", body: event("new", "7"),
+			},
+			{
+				reason: "an Event whose row has a resource of another cluster", code: http.StatusForbidden,
+				method: "POST", path: "/v0/workload-events", body: event("mixed", ""),
+			},
+			{
+				reason: "an Event with the UID of another one", code: http.StatusConflict,
+				method: "PATCH", path: "/v0/workload-events/" + second, body: `{"RuntimeEventUID":"first"}`,
+			},
+			{
+				reason: "a field that is not for agents", code: http.StatusForbidden,
+				method: "PATCH", path: "/v0/workload-instances/" + a.instance, body: `{"Name":"x"}`,
+			},
+		} {
+			a.expect(try.code, "", a.own, try.method, try.path, try.body)
+			if got := a.expect(http.StatusOK, a.resource, a.own, "GET", "/v0/workload-resource-instances/"+a.resource, ""); strings.Contains(got.body, "Definition") {
+				a.t.Errorf("%s: the agent owns the workload", try.reason)
+			}
+		}
+		a.expect(http.StatusOK, "\ncontrolplane_claims_total 0\n", a.admin, "GET", "/metrics", "")
+		a.report(a.other, "other", `"created"`)
+	})
+}
+
 // With --require-assignment=false the first agent that reports a workload claims it. The claim is visible, and agents get no
 // definition before it.
 func TestAssignment_NotRequired_FirstReportClaims(t *testing.T) {

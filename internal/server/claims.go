@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"net/http"
 
@@ -56,18 +57,34 @@ func (v *v0API) clusterOfNew(req *v0Request) (string, error) {
 	return uid, nil
 }
 
-// claim assigns the instances without a cluster to the cluster of the principal.
-func (v *v0API) claim(ctx context.Context, p auth.Principal, instances []threeport.Instance) error {
+// claimOf is the claim of the instances that do not belong to the cluster of the principal. If another cluster claims one meanwhile, the write
+// fails.
+func (v *v0API) claimOf(ctx context.Context, p auth.Principal, instances []threeport.Instance) (*store.Claim, error) {
+	claim := &store.Claim{ClusterUID: p.ClusterUID}
 	for _, instance := range instances {
-		claimed, err := v.store.ClaimWorkload(ctx, instance, p.ClusterUID)
+		cluster, err := v.store.InstanceCluster(ctx, instance.Type, int64(instance.ID))
 		if err != nil {
-			return err
+			return nil, err
 		}
-		if claimed {
-			v.claims.record(p, instance)
+		if cluster != p.ClusterUID { // a deleted instance of the own cluster needs no claim
+			claim.Instances = append(claim.Instances, instance)
 		}
 	}
-	return nil
+	return claim, nil
+}
+
+// claimed records the claim of a write that has ended with err, and returns the error of the request.
+func (v *v0API) claimed(ctx context.Context, claim *store.Claim, err error) error {
+	if claim == nil {
+		return err
+	}
+	if refused, ok := errors.AsType[*store.ClaimError](err); ok {
+		return auth.NotAssigned(refused.Detail)
+	}
+	if err == nil {
+		v.claims.record(auth.PrincipalFrom(ctx), claim.Claimed...)
+	}
+	return err
 }
 
 // withhold removes the definitions from a row that an agent reads, unless its cluster has the instance. An agent that finds no

@@ -10,14 +10,44 @@ import (
 	"github.com/threeport/threeport-agent/internal/threeport"
 )
 
-// authorize refuses rows, and values to set in them, that the principal may not access: agents access rows of their own
-// cluster's workloads. Without --require-assignment they also read rows of workloads without a cluster, and a write claims such a
-// workload. set is nil if the rows are only read.
-func (v *v0API) authorize(ctx context.Context, r *store.Resource, set []any, rows ...store.Row) error {
+// authorizeRead refuses rows that the principal may not read: agents read rows of their own cluster's workloads and, without
+// --require-assignment, of workloads without a cluster.
+func (v *v0API) authorizeRead(ctx context.Context, r *store.Resource, rows ...store.Row) error {
 	principal := auth.PrincipalFrom(ctx)
 	if principal.Role != auth.RoleAgent { // the route alone decides for the others
 		return nil
 	}
+	access, err := v.accessTo(ctx, r, nil, rows...)
+	if err != nil {
+		return err
+	}
+	access.AllowUnassigned = !v.claims.required
+	return principal.Authorize(ctx, v.store, access)
+}
+
+// authorizeWrite refuses values to set, and the rows to set them in, that the principal may not access: agents write rows of their own
+// cluster's workloads. Without --require-assignment the write claims workloads without a cluster. The claim is nil for none.
+func (v *v0API) authorizeWrite(ctx context.Context, r *store.Resource, set []any, rows ...store.Row) (*store.Claim, error) {
+	principal := auth.PrincipalFrom(ctx)
+	if principal.Role != auth.RoleAgent {
+		return nil, nil
+	}
+	access, err := v.accessTo(ctx, r, set, rows...)
+	if err != nil {
+		return nil, err
+	}
+	if err := principal.Authorize(ctx, v.store, access); v.claims.required || !auth.IsNotAssigned(err) {
+		return nil, err
+	}
+	access.AllowUnassigned = true
+	if err := principal.Authorize(ctx, v.store, access); err != nil {
+		return nil, err
+	}
+	return v.claimOf(ctx, principal, access.Instances)
+}
+
+// accessTo describes the use of rows by a request of an agent. set is nil if the rows are only read.
+func (v *v0API) accessTo(ctx context.Context, r *store.Resource, set []any, rows ...store.Row) (auth.RowAccess, error) {
 	access := auth.RowAccess{Object: r.Object}
 	for i, f := range r.Fields {
 		if set != nil && set[i] != nil {
@@ -27,29 +57,21 @@ func (v *v0API) authorize(ctx context.Context, r *store.Resource, set []any, row
 	for _, row := range rows {
 		owners, err := v.ownersOf(ctx, r, row)
 		if err != nil {
-			return err
+			return access, err
 		}
 		if len(owners) == 0 {
-			return &httpError{http.StatusForbidden, "the row belongs to no instance"}
+			return access, &httpError{http.StatusForbidden, "the row belongs to no instance"}
 		}
 		access.Instances = append(access.Instances, owners...)
 	}
 	if set != nil {
 		owners, err := v.ownersOf(ctx, r, store.Row{Values: set})
 		if err != nil {
-			return err
+			return access, err
 		}
 		access.Instances = append(access.Instances, owners...)
 	}
-	access.AllowUnassigned = !v.claims.required && set == nil
-	err := principal.Authorize(ctx, v.store, access)
-	if v.claims.required || set == nil || !auth.IsNotAssigned(err) {
-		return err
-	}
-	if err := v.claim(ctx, principal, access.Instances); err != nil {
-		return err
-	}
-	return principal.Authorize(ctx, v.store, access)
+	return access, nil
 }
 
 // authorizeList refuses a list before it is read, unless the agent may access every row of it: the total and the rows of
@@ -69,7 +91,7 @@ func (v *v0API) authorizeList(ctx context.Context, r *store.Resource, selection 
 		return err
 	}
 	if len(owners) > 0 {
-		return v.authorize(ctx, r, nil, filtered)
+		return v.authorizeRead(ctx, r, filtered)
 	}
 	byUID := func(f store.Filter) bool { return r.Fields[f.Field].Name == "RuntimeEventUID" && f.Value != "" } // many Events may have an empty UID
 	if slices.ContainsFunc(selection.Filters, byUID) {

@@ -109,7 +109,8 @@ func (v *v0API) createRow(req *v0Request) error {
 	if err := checkComplete(req.resource, values); err != nil {
 		return err
 	}
-	if err := v.authorize(req.Context(), req.resource, values); err != nil {
+	claim, err := v.authorizeWrite(req.Context(), req.resource, values)
+	if err != nil {
 		return err
 	}
 	if err := v.setInstanceOfEvent(req, values); err != nil {
@@ -123,12 +124,12 @@ func (v *v0API) createRow(req *v0Request) error {
 	code := http.StatusCreated
 	err = v.write(req, func() error {
 		var created bool
-		row, created, err = v.store.CreateFor(req.Context(), req.resource, values, cluster)
-		if err != nil {
+		row, created, err = v.store.CreateFor(req.Context(), req.resource, values, cluster, claim)
+		if err = v.claimed(req.Context(), claim, err); err != nil {
 			return err
 		}
 		if !created { // the row existed, with other values, and may belong to another cluster
-			if err := v.authorize(req.Context(), req.resource, nil, row); err != nil {
+			if err := v.authorizeRead(req.Context(), req.resource, row); err != nil {
 				return err
 			}
 			code = http.StatusOK
@@ -173,7 +174,7 @@ func (v *v0API) get(req *v0Request) error {
 	if err != nil {
 		return err
 	}
-	if err := v.authorize(req.Context(), req.resource, nil, found.Row); err != nil {
+	if err := v.authorizeRead(req.Context(), req.resource, found.Row); err != nil {
 		return err
 	}
 	return v.inTurn(req, found.Size, func() error { return v.readRow(req, found) })
@@ -207,7 +208,7 @@ func (v *v0API) update(req *v0Request) error {
 	if err != nil {
 		return err
 	}
-	if err := v.authorize(req.Context(), req.resource, nil, before.Row); err != nil {
+	if err := v.authorizeRead(req.Context(), req.resource, before.Row); err != nil {
 		return err
 	}
 	return v.inTurn(req, before.Size+req.bodyBytes(), func() error { return v.updateRow(req, before) })
@@ -223,12 +224,14 @@ func (v *v0API) updateRow(req *v0Request, before store.Found) error {
 	if err != nil {
 		return err
 	}
-	if err := v.authorize(req.Context(), req.resource, values, before.Row); err != nil {
+	claim, err := v.authorizeWrite(req.Context(), req.resource, values, before.Row)
+	if err != nil {
 		return err
 	}
 	var row store.Row
 	err = v.write(req, func() error {
-		if row, err = v.store.Update(req.Context(), req.resource, before.ID, values); err != nil {
+		row, err = v.store.UpdateFor(req.Context(), req.resource, before.ID, values, claim)
+		if err = v.claimed(req.Context(), claim, err); err != nil {
 			return err
 		}
 		v.recordHeartbeat(req, values, row)

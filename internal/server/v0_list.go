@@ -90,7 +90,7 @@ func (v *v0API) nextRows(req *v0Request, page *store.Page) ([]store.Row, error) 
 	if err != nil {
 		return nil, err
 	}
-	return rows, v.authorize(req.Context(), req.resource, nil, rows...)
+	return rows, v.authorizeRead(req.Context(), req.resource, rows...)
 }
 
 // streamRows writes a page chunk by chunk. The answer has begun when a later chunk fails, so it is cut off: no client takes it

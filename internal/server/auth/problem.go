@@ -92,9 +92,9 @@ func IsNotAssigned(err error) bool {
 	return ok && p.code == threeport.ProblemForbidden
 }
 
-// notAssigned refuses an agent an instance that does not belong to its cluster. The header shows that the
+// NotAssigned refuses an agent an instance that does not belong to its cluster. The header shows that the
 // credential of the agent is valid, so that only the reports of this instance wait.
-func notAssigned(detail string) *Problem {
+func NotAssigned(detail string) *Problem {
 	p := forbidden(detail)
 	p.code = threeport.ProblemForbidden
 	return p

@@ -74,7 +74,7 @@ func (p Principal) Authorize(ctx context.Context, owner InstanceClusters, access
 			return unavailable(fmt.Errorf("read cluster of instance: %w", err))
 		case cluster == "" && access.AllowUnassigned:
 		case cluster != p.ClusterUID:
-			return notAssigned(store.NotAssigned(instance, cluster, p.ClusterUID))
+			return NotAssigned(store.NotAssigned(instance, cluster, p.ClusterUID))
 		}
 	}
 	return nil

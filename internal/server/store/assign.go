@@ -42,7 +42,7 @@ func (s *Store) AssignWorkload(ctx context.Context, instance threeport.Instance,
 			return "", fmt.Errorf("assign workload: %w", err)
 		}
 	}
-	if before, err = s.assign(ctx, instance, func(string) string { return clusterUID }); err != nil {
+	if before, err = s.assign(ctx, instance, clusterUID); err != nil {
 		return "", err
 	}
 	// The agents of other clusters can no longer write these.
@@ -52,25 +52,52 @@ func (s *Store) AssignWorkload(ctx context.Context, instance threeport.Instance,
 	return before, nil
 }
 
-// ClaimWorkload assigns a workload without a cluster to this one. Claimed is false if it has a cluster already.
-func (s *Store) ClaimWorkload(ctx context.Context, instance threeport.Instance, clusterUID string) (claimed bool, err error) {
-	before, err := s.assign(ctx, instance, func(before string) string {
-		if before != "" {
-			return before
-		}
-		return clusterUID
+// Claim assigns instances without a cluster in the transaction of a write, so only if the write succeeds.
+type Claim struct {
+	ClusterUID string
+	// Instances are those to assign. If another cluster has one, the write fails with a [ClaimError]. Those of this cluster stay.
+	Instances []threeport.Instance
+	// Claimed are the instances that the write assigned. It sets them.
+	Claimed []threeport.Instance
+}
+
+// ClaimError is the error of a write that claims an instance of another cluster. It assigned nothing. The detail is that of [NotAssigned].
+type ClaimError struct{ Detail string }
+
+// Error is the detail.
+func (e *ClaimError) Error() string { return e.Detail }
+
+// claimInTx assigns the instances of a claim. It locks them in the order of report sets.
+func (s *Store) claimInTx(ctx context.Context, tx *sql.Tx, c *Claim) error {
+	c.Claimed = nil // those of an earlier attempt
+	ordered := slices.SortedFunc(slices.Values(c.Instances), func(a, b threeport.Instance) int {
+		return compareInstances(instanceKey{a.Type, int64(a.ID)}, instanceKey{b.Type, int64(b.ID)})
 	})
-	return err == nil && before == "", err
+	for _, instance := range ordered {
+		switch owner, err := s.clusterInTx(ctx, tx, instance, s.dialect.locking("i, w")); {
+		case err != nil:
+			return err
+		case owner == c.ClusterUID:
+			continue
+		case owner != "":
+			return &ClaimError{NotAssigned(instance, owner, c.ClusterUID)}
+		}
+		if err := s.setCluster(ctx, tx, instance, c.ClusterUID); err != nil {
+			return fmt.Errorf("claim workload: %w", err)
+		}
+		c.Claimed = append(c.Claimed, instance)
+	}
+	return nil
 }
 
 // errClusterChanged is the error of a transaction during which another one assigned the same workload.
 var errClusterChanged = errors.New("the cluster of the workload changed meanwhile")
 
-// assign sets the cluster of a workload to the result of choose, which gets the cluster before.
-func (s *Store) assign(ctx context.Context, instance threeport.Instance, choose func(before string) string) (before string, err error) {
+// assign sets the cluster of a workload, and returns the one before.
+func (s *Store) assign(ctx context.Context, instance threeport.Instance, clusterUID string) (before string, err error) {
 	for range maxAttempts {
 		err = s.inTx(ctx, func(ctx context.Context, tx *sql.Tx) error {
-			before, err = s.assignInTx(ctx, tx, instance, choose)
+			before, err = s.assignInTx(ctx, tx, instance, clusterUID)
 			return err
 		})
 		if !errors.Is(err, errClusterChanged) {
@@ -84,7 +111,7 @@ func (s *Store) assign(ctx context.Context, instance threeport.Instance, choose 
 }
 
 // assignInTx locks the cluster of the workload before the workload, as report sets do.
-func (s *Store) assignInTx(ctx context.Context, tx *sql.Tx, instance threeport.Instance, choose func(string) string) (before string, err error) {
+func (s *Store) assignInTx(ctx context.Context, tx *sql.Tx, instance threeport.Instance, clusterUID string) (before string, err error) {
 	if before, err = s.clusterInTx(ctx, tx, instance, ""); err != nil {
 		return "", err
 	}
@@ -100,17 +127,21 @@ func (s *Store) assignInTx(ctx context.Context, tx *sql.Tx, instance threeport.I
 	case locked != before:
 		return "", errClusterChanged
 	}
-	after := choose(before)
-	if after == before {
+	if clusterUID == before {
 		return before, nil
 	}
-	_, err = tx.ExecContext(ctx, d.rebind("UPDATE workloads SET clusteruid = ?, saidversion = 0, treeversion = 0, silent = FALSE, "+
-		restoreReportedStatus+", "+d.changed("workloads")+" WHERE type = ? AND id = ?"),
-		nullable(after), instance.Type, int64(instance.ID))
+	return before, s.setCluster(ctx, tx, instance, clusterUID)
+}
+
+// setCluster writes another cluster of a workload that the transaction has locked. It forgets the versions that the cluster before has stored.
+func (s *Store) setCluster(ctx context.Context, tx *sql.Tx, instance threeport.Instance, clusterUID string) error {
+	_, err := tx.ExecContext(ctx, s.dialect.rebind("UPDATE workloads SET clusteruid = ?, saidversion = 0, treeversion = 0, silent = FALSE, "+
+		restoreReportedStatus+", "+s.dialect.changed("workloads")+" WHERE type = ? AND id = ?"),
+		nullable(clusterUID), instance.Type, int64(instance.ID))
 	if err == nil && instance.Type == threeport.TypeWorkloadInstance {
 		err = s.forgetObjectsInTx(ctx, tx, int64(instance.ID))
 	}
-	return before, err
+	return err
 }
 
 // nullable is a text that is NULL if it is empty.

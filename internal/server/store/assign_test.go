@@ -144,7 +144,7 @@ func TestApplyAs_ClaimsRefused_RejectsWorkloadsWithoutCluster(t *testing.T) {
 }
 
 // Exactly one of several clusters gets a workload, whether it claims it by a report set or through v0.
-func TestClaimWorkload_Concurrent_OneClusterWins(t *testing.T) {
+func TestClaim_Concurrent_OneClusterWins(t *testing.T) {
 	forEachDatabase(t, func(t *testing.T, s *Store) {
 		t.Helper()
 		w := newWorld(t, s)
@@ -153,16 +153,22 @@ func TestClaimWorkload_Concurrent_OneClusterWins(t *testing.T) {
 		var all sync.WaitGroup
 		for _, cluster := range []string{"a", "b", "c", "d"} {
 			all.Go(func() {
-				claimed, err := s.ClaimWorkload(t.Context(), w.workload, cluster)
+				var claimed []threeport.Instance
+				var err error
 				if cluster > "b" {
-					var instances []threeport.Instance
-					_, instances, err = s.ApplyAs(t.Context(), setOf(cluster, statusOf(w.workload, "Healthy", 1)), ClaimsAllowed)
-					claimed = claimed || len(instances) > 0
+					_, claimed, err = s.ApplyAs(t.Context(), setOf(cluster, statusOf(w.workload, "Healthy", 1)), ClaimsAllowed)
+				} else {
+					claim := &Claim{ClusterUID: cluster, Instances: []threeport.Instance{w.workload}}
+					_, err = s.UpdateFor(t.Context(), resource(t, workload), int64(w.workload.ID), []any{nil, "Down", nil}, claim)
+					claimed = claim.Claimed
+					if _, refused := errors.AsType[*ClaimError](err); refused {
+						err, claimed = nil, nil
+					}
 				}
 				if err != nil {
 					t.Error(err)
 				}
-				if claimed {
+				if len(claimed) > 0 {
 					mu.Lock()
 					defer mu.Unlock()
 					winners = append(winners, cluster)
@@ -174,6 +180,46 @@ func TestClaimWorkload_Concurrent_OneClusterWins(t *testing.T) {
 		if err != nil || len(winners) != 1 || winners[0] != uid {
 			t.Errorf("%q claimed the workload, which belongs to %q, %v; want one cluster", winners, uid, err)
 		}
+	})
+}
+
+// A write claims all of its instances, or none.
+func TestClaim_RefusedWrite_ClaimsNothing(t *testing.T) {
+	forEachDatabase(t, func(t *testing.T, s *Store) {
+		t.Helper()
+		w := newWorld(t, s)
+		free := threeport.Instance{Type: workload, ID: threeport.ID(create(t, s, workload, "free").ID)}
+		assign(t, s, w.helm, "other", "")
+		post := func(of threeport.ID, instances ...threeport.Instance) (claimed []threeport.Instance, created bool, err error) {
+			claim := &Claim{ClusterUID: "c", Instances: instances}
+			values := []any{"event", "Normal", "r", "m", int64(1), int64(of), nil, nil}
+			_, created, err = s.CreateFor(t.Context(), resource(t, "WorkloadEvent"), values, "", claim)
+			return claim.Claimed, created, err
+		}
+		expectFree := func(reason string) {
+			t.Helper()
+			if uid, err := s.InstanceCluster(t.Context(), workload, int64(w.workload.ID)); uid != "" || err != nil {
+				t.Errorf("%s: the workload belongs to %q, %v, want no cluster", reason, uid, err)
+			}
+		}
+		_, _, err := post(w.workload.ID, w.helm, w.workload)
+		if _, refused := errors.AsType[*ClaimError](err); !refused {
+			t.Errorf("a claim of another cluster's instance: %v, want a ClaimError", err)
+		}
+		expectFree("after a claim of another cluster's instance")
+		if _, _, err := post(12345, w.workload); !errors.Is(err, ErrReference) {
+			t.Errorf("an Event of a missing instance: %v, want %v", err, ErrReference)
+		}
+		expectFree("after an Event of a missing instance")
+		claimed, created, err := post(w.workload.ID, free, w.workload, free)
+		if want := []threeport.Instance{w.workload, free}; !slices.Equal(claimed, want) || !created || err != nil {
+			t.Errorf("a new Event: claimed %v, created %t, %v; want %v", claimed, created, err, want)
+		}
+		assign(t, s, w.workload, "", "c")
+		if claimed, created, err := post(w.workload.ID, w.workload); len(claimed) > 0 || created || err != nil {
+			t.Errorf("an existing Event: claimed %v, created %t, %v; want no claim", claimed, created, err)
+		}
+		expectFree("after an existing Event")
 	})
 }
 
@@ -211,7 +257,7 @@ func TestCreateFor_AssignsTheInstance(t *testing.T) {
 	forEachDatabase(t, func(t *testing.T, s *Store) {
 		t.Helper()
 		for _, object := range []string{threeport.TypeWorkloadInstance, threeport.TypeHelmWorkloadInstance} {
-			row, created, err := s.CreateFor(t.Context(), resource(t, object), []any{"web", nil, nil}, "c")
+			row, created, err := s.CreateFor(t.Context(), resource(t, object), []any{"web", nil, nil}, "c", nil)
 			if err != nil || !created {
 				t.Fatal(created, err)
 			}

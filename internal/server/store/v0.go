@@ -89,16 +89,17 @@ func (s *Store) unique(r *Resource) (index int, ok bool) {
 // Create inserts a row. If the owner has a row with the same unique value, it returns that row and created is false. The error
 // is a [FieldError], [ErrReference] or [ErrRefused].
 func (s *Store) Create(ctx context.Context, r *Resource, values []any) (o Row, created bool, err error) {
-	return s.CreateFor(ctx, r, values, "")
+	return s.CreateFor(ctx, r, values, "", nil)
 }
 
-// CreateFor is Create, and assigns a new instance to a cluster. An empty UID leaves it without a cluster.
-func (s *Store) CreateFor(ctx context.Context, r *Resource, values []any, clusterUID string) (o Row, created bool, err error) {
+// CreateFor is Create, and assigns a new instance to a cluster. An empty UID leaves it without a cluster. The claim is nil for none. It
+// has no effect if the row existed.
+func (s *Store) CreateFor(ctx context.Context, r *Resource, values []any, clusterUID string, claim *Claim) (o Row, created bool, err error) {
 	if err := r.checkValues(values); err != nil {
 		return Row{}, false, err
 	}
 	for {
-		o, created, err = s.insert(ctx, r, values, clusterUID)
+		o, created, err = s.insert(ctx, r, values, clusterUID, claim)
 		if created {
 			s.eventGrowth.add(s.eventsByWorkload(r, values))
 		}
@@ -123,23 +124,35 @@ func (s *Store) getByUnique(ctx context.Context, r *Resource, value any, owner i
 	return r.scan(s.statements[r].byUnique.QueryRowContext(ctx, value, owner).Scan)
 }
 
+// errRowExists ends the transaction of a row whose ID or unique value exists.
+var errRowExists = errors.New("the row exists")
+
 // insert inserts a row unless its ID or unique value exists.
-func (s *Store) insert(ctx context.Context, r *Resource, values []any, clusterUID string) (o Row, inserted bool, err error) {
-	err = s.writeResource(ctx, r, func(ctx context.Context, tx *sql.Tx) error {
+func (s *Store) insert(ctx context.Context, r *Resource, values []any, clusterUID string, claim *Claim) (o Row, inserted bool, err error) {
+	err = s.writeResource(ctx, r, claim, func(ctx context.Context, tx *sql.Tx) error {
 		at := now()
 		o = Row{ID: s.ids.next(), CreatedAt: at, UpdatedAt: at, Values: values}
 		result, err := s.stmtIn(ctx, tx, s.statements[r].insert).ExecContext(ctx, append([]any{o.ID, at, at}, values...)...)
 		if err != nil {
 			return err
 		}
-		n, err := result.RowsAffected()
-		inserted = n == 1
-		if err != nil || !inserted || tx == nil {
+		switch n, err := result.RowsAffected(); {
+		case err != nil:
 			return err
+		case n == 0:
+			return errRowExists
+		case !r.isWorkload:
+			return nil
 		}
 		return s.insertWorkload(ctx, tx, r, o, clusterUID)
 	})
-	return o, inserted, err
+	if errors.Is(err, errRowExists) {
+		if claim != nil {
+			claim.Claimed = nil // the transaction has no effect
+		}
+		return o, false, nil
+	}
+	return o, err == nil, err
 }
 
 // Found is a row without its texts and documents.
@@ -169,13 +182,18 @@ func (s *Store) Get(ctx context.Context, r *Resource, id int64) (Row, error) {
 // Update sets the values that are not nil, and returns the new row. The error is [ErrNotFound], [ErrConflict] or one of
 // those of Create.
 func (s *Store) Update(ctx context.Context, r *Resource, id int64, values []any) (o Row, err error) {
+	return s.UpdateFor(ctx, r, id, values, nil)
+}
+
+// UpdateFor is Update with a claim; nil for none.
+func (s *Store) UpdateFor(ctx context.Context, r *Resource, id int64, values []any, claim *Claim) (o Row, err error) {
 	if err := r.checkValues(values); err != nil {
 		return Row{}, err
 	}
-	err = s.writeResource(ctx, r, func(ctx context.Context, tx *sql.Tx) error {
+	err = s.writeResource(ctx, r, claim, func(ctx context.Context, tx *sql.Tx) error {
 		args := append(append([]any{now()}, values...), id)
 		o, err = orNotFound(r.scan(s.stmtIn(ctx, tx, s.statements[r].update).QueryRowContext(ctx, args...).Scan))
-		if err != nil || tx == nil {
+		if err != nil || !r.isWorkload {
 			return err
 		}
 		return s.updateWorkload(ctx, tx, r, o, values)
@@ -188,9 +206,9 @@ func (s *Store) Update(ctx context.Context, r *Resource, id int64, values []any)
 
 // Remove marks a row as deleted and returns it, or [ErrNotFound]. Rows that refer to it stay.
 func (s *Store) Remove(ctx context.Context, r *Resource, id int64) (o Row, err error) {
-	err = s.writeResource(ctx, r, func(ctx context.Context, tx *sql.Tx) error {
+	err = s.writeResource(ctx, r, nil, func(ctx context.Context, tx *sql.Tx) error {
 		o, err = orNotFound(r.scan(s.stmtIn(ctx, tx, s.statements[r].remove).QueryRowContext(ctx, now(), id).Scan))
-		if err != nil || tx == nil {
+		if err != nil || !r.isWorkload {
 			return err
 		}
 		return s.deleteWorkload(ctx, tx, r, o)
@@ -198,14 +216,21 @@ func (s *Store) Remove(ctx context.Context, r *Resource, id int64) (o Row, err e
 	return o, err
 }
 
-// writeResource runs a write: in a transaction for an instance, whose workloads row changes with it; otherwise as a
+// writeResource runs a write: in a transaction for an instance, whose workloads row changes with it, and after a claim; otherwise as a
 // single statement, with a nil tx.
-func (s *Store) writeResource(ctx context.Context, r *Resource, write func(ctx context.Context, tx *sql.Tx) error) error {
+func (s *Store) writeResource(ctx context.Context, r *Resource, claim *Claim, write func(ctx context.Context, tx *sql.Tx) error) error {
 	return s.writing(ctx, func(ctx context.Context) error {
-		if !r.isWorkload {
+		if !r.isWorkload && claim == nil {
 			return write(ctx, nil)
 		}
-		return s.transact(ctx, write)
+		return s.transact(ctx, func(ctx context.Context, tx *sql.Tx) error {
+			if claim != nil {
+				if err := s.claimInTx(ctx, tx, claim); err != nil {
+					return err
+				}
+			}
+			return write(ctx, tx)
+		})
 	})
 }
 
