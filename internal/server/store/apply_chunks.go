@@ -128,9 +128,11 @@ func (s *Store) treeCosts(ctx context.Context, items []*item, places []int, cost
 		[]any{largeTree},
 	}, func(scan scanner) error {
 		var place, objects int64
-		err := scan(&place, &objects)
+		if err := scan(&place, &objects); err != nil {
+			return err
+		}
 		costs[place] = nodeBytes * objects
-		return err
+		return nil
 	})
 }
 
@@ -150,8 +152,10 @@ func (s *Store) definitionCosts(ctx context.Context, clusterUID string, items []
 		[]any{clusterUID},
 	}, func(scan scanner) error {
 		var place, bytes int64
-		err := scan(&place, &bytes)
+		if err := scan(&place, &bytes); err != nil {
+			return err
+		}
 		costs[place] = bytes
-		return err
+		return nil
 	})
 }

@@ -97,14 +97,21 @@ func (a *applyTx) execEvents(ctx context.Context, left map[string]*item, text st
 		uid, ok = eventUID(i)
 		return uid, ok && left[uid] == i
 	}, cmp.Compare)
-	return a.exec(ctx, bulk{text, a.eventInputColumns(items), len(items), args}, func(scan scanner) error {
+	return a.exec(ctx, bulk{text, a.eventInputColumns(items), len(items), args}, answerEvents(left, answer))
+}
+
+// answerEvents returns a function that answers and removes the Event of a row.
+func answerEvents(left map[string]*item, answer func(one *item, version int64)) func(scanner) error {
+	return func(scan scanner) error {
 		var uid string
 		var version int64
-		err := scan(&uid, &version)
+		if err := scan(&uid, &version); err != nil {
+			return err
+		}
 		answer(left[uid], version)
 		delete(left, uid)
-		return err
-	})
+		return nil
+	}
 }
 
 // messagePrefix is the prefix of an Event's message in its row: v0 has no field for the involved object.

@@ -189,9 +189,12 @@ func (a *applyTx) readDefinitions(ctx context.Context, items []*item) (map[strin
 		var changedAt int64
 		err := scan(&uid, &d.version, &d.deleted, &d.owner.kind, &d.owner.id, &d.resource, &d.bytes,
 			&d.stored.specDigest, &d.stored.current, &d.stored.previous, &d.stored.at, &changedAt)
+		if err != nil {
+			return err
+		}
 		d.stored.version, d.stored.isBrief = d.version, a.now-changedAt < briefSpec.Microseconds()
 		found[uid] = &d
-		return err
+		return nil
 	})
 	if err != nil {
 		return nil, err

@@ -46,9 +46,11 @@ func (a *applyTx) loadResources(ctx context.Context) error {
 		len(ids), nil,
 	}, func(scan scanner) error {
 		var r resourceRow
-		err := scan(&r.id, &r.instance, &r.deleted, &r.objectUID, &r.objectVersion, &r.objectDeleted)
+		if err := scan(&r.id, &r.instance, &r.deleted, &r.objectUID, &r.objectVersion, &r.objectDeleted); err != nil {
+			return err
+		}
 		a.resources[r.id] = &r
-		return err
+		return nil
 	})
 	if err != nil {
 		return err

@@ -265,16 +265,24 @@ func (a *applyTx) readTrees(ctx context.Context, of []*workloadState) (map[insta
 		"SELECT o.type, o.id, o.key, o.uid, o.apigroup, o.apiversion, o.kind, o.namespace, o.name, o.owner, o.listed, o.resourceinstanceid, " +
 			"o.state, o.health, o.reason, o.cause, o.pod FROM x CROSS JOIN objects o WHERE o.type = x.type AND o.id = x.id AND o.goneat IS NULL",
 		workloadKeyColumns(of), len(of), nil,
-	}, func(scan scanner) error {
+	}, addNodes(found))
+	return found, err
+}
+
+// addNodes returns a function that adds the node of a row to the nodes of its workload.
+func addNodes(found map[instanceKey]map[string]*storedObject) func(scanner) error {
+	return func(scan scanner) error {
 		var instance instanceKey
 		var key string
 		var o storedObject
 		err := scan(&instance.kind, &instance.id, &key, &o.Object.UID, &o.Object.Group, &o.Object.Version, &o.Object.Kind, &o.Object.Namespace,
 			&o.Object.Name, &o.Owner, &o.Listed, (*int64)(&o.ResourceInstanceID), &o.State, &o.Health, &o.Reason, &o.Cause, &o.pod)
+		if err != nil {
+			return err
+		}
 		found[instance][key] = &o
-		return err
-	})
-	return found, err
+		return nil
+	}
 }
 
 // writeNodes writes the changes of trees.
@@ -345,9 +353,11 @@ func (a *applyTx) deleteExcessGone(ctx context.Context, added []treeNode) error 
 		[]any{maxGone},
 	}, func(scan scanner) error {
 		var e excess
-		err := scan(&e.of.kind, &e.of.id, &e.before)
+		if err := scan(&e.of.kind, &e.of.id, &e.before); err != nil {
+			return err
+		}
 		found = append(found, e)
-		return err
+		return nil
 	})
 	if err != nil {
 		return err

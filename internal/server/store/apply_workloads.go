@@ -89,9 +89,12 @@ func (a *applyTx) readWorkloads(ctx context.Context, asked map[instanceKey]bool,
 			w := workloadState{instanceKey: instanceKey{kind: of.kind}}
 			var cluster sql.NullString
 			err := scan(&w.id, &cluster, &w.reported, &w.statusVersion, &w.since, &w.reason, &w.causeSince, &w.treeVersion, &w.treeWrites, &w.tree.filtered, &w.changedAt)
+			if err != nil {
+				return err
+			}
 			w.cluster = cluster.String
 			a.workloads[w.instanceKey] = &w
-			return err
+			return nil
 		})
 		if err != nil {
 			return err

@@ -87,12 +87,15 @@ func (t *Tree) read(ctx context.Context, query string, limit int64, position ...
 	args := append([]any{t.Workload.Type, int64(t.Workload.ID)}, append(position, limit)...)
 	_, full, err := collectPage(ctx, t.store.read, query, args, func(scan scanner) (size int, err error) {
 		object, key, err := scanObject(scan)
+		if err != nil {
+			return 0, err
+		}
 		objects = append(objects, object)
 		t.lastKey = key
 		if object.Gone != nil {
 			t.lastGone = microsOf(*object.Gone)
 		}
-		return objectBytes(object), err
+		return objectBytes(object), nil
 	}, func(size int) int { return size })
 	read := int64(len(objects))
 	t.chunk = nextChunk(t.chunk, read, full)
