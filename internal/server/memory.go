@@ -17,16 +17,21 @@ var errNoMemory = errors.New("too many requests hold memory at once")
 // memoryLimiter bounds the memory of requests in bytes: of all requests together, of those of one role, and of one sender. No
 // sender and no role has more than its limit, so it cannot keep the others out. It is safe for concurrent use.
 //
-// Requests wait for memory only before reading and before decoding, never while holding some, so they cannot deadlock. Some limiters
-// count slots instead of bytes:
+// Some limiters count slots instead of bytes. A request holds some limits while it waits for others. All requests take them in a fixed
+// order, so they cannot deadlock:
 //
-//   - acquire waits. A request calls it before it reads its body. A report set calls it again before it decodes that body,
-//     with a second limiter. A request that holds memory of that limiter waits neither for memory nor for its client.
-//   - grow and tryAcquire do not wait. A body that needs more memory while it arrives gets it at once or fails.
-//   - A write of v0 holds the memory of its body while it waits for a slot of its sender. A request with a slot waits for the database
-//     only, so it ends within the time limit of a write.
-//   - acquire takes from the sender's limit before it takes from that of its role, and then from the total. So a sender waits for
+//   - A report set takes memory for its body, a turn of its sender, memory to decode it, and a processor if it is large. It gives all
+//     but the memory of the decoded set back before it waits for the store.
+//   - A write of v0 takes a turn if it is large, memory for its body, and a slot of its sender. Then it waits for the database only, so it
+//     ends within the time limit of a write.
+//   - A read takes its turns, a slot for a long list, one for a search, and memory for its answer. Then it waits for the database, its
+//     client, and the slot to redact a large definition.
+//
+// The methods differ in the wait:
+//
+//   - acquire waits, so a request does not call it while it holds a reservation of the same limiter. It takes from the sender's limit before it takes from that of its role, and then from the total. So a sender waits for
 //     its own requests without holding memory that others need, and so does a role.
+//   - grow and tryAcquire do not wait. A body that needs more memory while it arrives gets it at once or fails.
 type memoryLimiter struct {
 	total   *semaphore.Weighted
 	roles   map[auth.Role]*semaphore.Weighted // empty if only agents use the memory
