@@ -18,7 +18,7 @@ const (
 )
 
 // answerMemory reserves memory for the answers of operations. Those of v0 use the same limiter.
-type answerMemory struct{ *memoryLimiter }
+type answerMemory struct{ *limiter }
 
 // forPage reserves memory for a page of a list.
 func (m answerMemory) forPage(ctx context.Context) error {

@@ -23,7 +23,7 @@ func TestBodyLimit_Read_ReservesWhatArrives(t *testing.T) {
 	const limit = 10 * firstRead
 	for _, size := range []int{0, 1, firstRead - 1, firstRead, firstRead + 1, 3 * firstRead, limit - 1, limit, limit + 1} {
 		for _, announced := range []bool{true, false} {
-			l := newMemoryLimiter(2*limit, 2*limit, testWait)
+			l := newLimiter("test", 2*limit, 2*limit, testWait)
 			held, err := l.acquire(t.Context(), sender{name: "a"}, firstRead)
 			if err != nil {
 				t.Fatal(err)
@@ -32,8 +32,8 @@ func TestBodyLimit_Read_ReservesWhatArrives(t *testing.T) {
 			req := requestOf(t, auth.Principal{}, "192.0.2.1:1", body)
 			arrived := 0
 			req.Body = io.NopCloser(readerFunc(func(p []byte) (int, error) {
-				if held.bytes > max(firstRead, 2*int64(arrived)) {
-					t.Errorf("%d bytes: %d bytes are reserved after %d arrived, want at most twice as many", size, held.bytes, arrived)
+				if held.held > max(firstRead, 2*int64(arrived)) {
+					t.Errorf("%d bytes: %d bytes are reserved after %d arrived, want at most twice as many", size, held.held, arrived)
 				}
 				n, err := iotest.DataErrReader(bytes.NewReader(body[arrived:])).Read(p[:min(len(p), 1000)])
 				arrived += n
@@ -42,7 +42,7 @@ func TestBodyLimit_Read_ReservesWhatArrives(t *testing.T) {
 			if !announced {
 				req.ContentLength = -1
 			}
-			got, err := bodyLimit{limit, time.Minute}.read(httptest.NewRecorder(), req, held.bytes, held.grow)
+			got, err := bodyLimit{limit, time.Minute}.read(httptest.NewRecorder(), req, held.held, held.grow)
 			if size > limit {
 				if _, tooLarge := errors.AsType[*http.MaxBytesError](err); !tooLarge {
 					t.Errorf("%d bytes, limit %d: the error is %v, want a MaxBytesError", size, limit, err)

@@ -19,7 +19,7 @@ type definitions struct {
 	rules *redact.Live // nil for the built-in rules
 	// large has a slot: large definitions are redacted one at a time, because decoding takes up to 50 times their size. Each sender
 	// waits for its own ones first, so that many of one cluster delay another cluster by one.
-	large *memoryLimiter
+	large *limiter
 }
 
 const (
@@ -31,7 +31,7 @@ const (
 )
 
 func newDefinitions(rules *redact.Live) *definitions {
-	return &definitions{rules, newMemoryLimiter(1, 1, definitionWait)}
+	return &definitions{rules, newLimiter("large definitions that are redacted", 1, 1, definitionWait)}
 }
 
 // view returns how the principal of a request sees definitions; nil if as they are stored.

@@ -22,8 +22,8 @@ type rowReads map[auth.Role]turns
 
 func newRowReads() rowReads {
 	return rowReads{
-		auth.RoleViewer: newTurns(v0Wait, 0, maxReadPause),
-		auth.RoleAgent:  newTurns(v0Wait, shortRead, maxReadPause),
+		auth.RoleViewer: newTurns("reads", v0Wait, 0, maxReadPause),
+		auth.RoleAgent:  newTurns("reads", v0Wait, shortRead, maxReadPause),
 	}
 }
 
@@ -45,6 +45,7 @@ func (r rowReads) limit(e endpoint) endpoint {
 				return nil
 			})
 			if err != nil {
+				setCause(req.Context(), err)
 				w.Header().Set("Retry-After", strconv.Itoa(int(retryAfter.Seconds())))
 				writeProblem(w, problem(http.StatusServiceUnavailable, "too many reads at once: ask again"))
 			}

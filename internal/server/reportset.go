@@ -37,8 +37,8 @@ type reportSets struct {
 	store   reportStore
 	limits  Limits
 	memory  *reportSetMemory
-	turns   turns          // to decode
-	large   *memoryLimiter // counts large sets that are decoded, not bytes
+	turns   turns    // to decode
+	large   *limiter // processors that decode large sets
 	metrics *metrics
 	claims  *claims
 	tracer  trace.Tracer // nil without traces
@@ -47,8 +47,8 @@ type reportSets struct {
 func newReportSets(s reportStore, limits Limits, m *metrics, c *claims) *reportSets {
 	return &reportSets{
 		store: s, limits: limits, memory: newReportSetMemory(limits), metrics: m, claims: c,
-		turns: newTurns(reportSetWait, longWork, maxPause),
-		large: newMemoryLimiter(int64(max(1, runtime.GOMAXPROCS(0)/2)), 1, reportSetWait),
+		turns: newTurns("report sets that are decoded", reportSetWait, longWork, maxPause),
+		large: newLimiter("processors for large report sets", int64(max(1, runtime.GOMAXPROCS(0)/2)), 1, reportSetWait),
 	}
 }
 
@@ -167,14 +167,14 @@ func (r *reportSets) read(ctx context.Context, request *reportSetRequest) (*deco
 // receive reads a body as sent, in reserved memory.
 func (r *reportSets) receive(ctx context.Context, request *reportSetRequest, received *bodyMemory) ([]byte, error) {
 	limit := r.bodyLimit()
-	body, err := limit.read(request.w, request.req, received.bytes, received.grow)
+	body, err := limit.read(request.w, request.req, received.held, received.grow)
 	_, tooLarge := errors.AsType[*http.MaxBytesError](err)
 	switch {
 	case err == nil:
 		return body, nil
 	case tooLarge:
 		return nil, problem(http.StatusRequestEntityTooLarge, fmt.Sprintf("the body is too large: at most %d bytes as sent", limit.bytes))
-	case errors.Is(err, errNoMemory):
+	case errors.Is(err, errLimitReached):
 		return nil, tooManySets(ctx, err)
 	default:
 		return nil, bodyTimeout(ctx, err)

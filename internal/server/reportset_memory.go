@@ -28,13 +28,13 @@ const (
 // reportSetMemory bounds the memory of report sets. A body as sent holds memory of small or of received until it is decoded. A
 // decoded set holds memory of decoded until it is applied. Only agents send report sets, and administrators in their place, so
 // roles have no limits.
-type reportSetMemory struct{ small, received, decoded *memoryLimiter }
+type reportSetMemory struct{ small, received, decoded *limiter }
 
 func newReportSetMemory(limits Limits) *reportSetMemory {
 	return &reportSetMemory{
-		small:    newMemoryLimiter(smallBodies*smallBody, smallBodiesPerSender*smallBody, reportSetWait),
-		received: newMemoryLimiter(largestReceived*limits.BodyBytes, largestReceivedPerSender*limits.BodyBytes, reportSetWait),
-		decoded:  newMemoryLimiter(largestDecoded*largestSetMemory(limits), largestDecodedPerSender*largestSetMemory(limits), reportSetWait),
+		small:    newLimiter("memory of small report sets", smallBodies*smallBody, smallBodiesPerSender*smallBody, reportSetWait),
+		received: newLimiter("memory of large report sets", largestReceived*limits.BodyBytes, largestReceivedPerSender*limits.BodyBytes, reportSetWait),
+		decoded:  newLimiter("memory of decoded report sets", largestDecoded*largestSetMemory(limits), largestDecodedPerSender*largestSetMemory(limits), reportSetWait),
 	}
 }
 
@@ -42,7 +42,7 @@ func newReportSetMemory(limits Limits) *reportSetMemory {
 type bodyMemory struct {
 	*reservation
 	from  sender
-	large *memoryLimiter // nil once the body is large
+	large *limiter // nil once the body is large
 }
 
 // grow is the reservation's, with the move.

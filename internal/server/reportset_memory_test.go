@@ -17,7 +17,7 @@ import (
 )
 
 // holders is the number of requests that hold memory or wait for it.
-func holders(l *memoryLimiter) (requests int) {
+func holders(l *limiter) (requests int) {
 	l.senders.mu.Lock()
 	defer l.senders.mu.Unlock()
 	for _, limit := range l.senders.limits {
@@ -37,7 +37,7 @@ func TestReportSetMemory_Cluster_HasNoMoreThanItsLimit(t *testing.T) {
 		ours, theirs := senderOfCluster("ours", "192.0.2.1:1"), senderOfCluster("theirs", "192.0.2.1:2")
 		for _, tc := range []struct {
 			name         string
-			limiter      *memoryLimiter
+			limiter      *limiter
 			limit, total int64
 		}{
 			{name: "small", limiter: memory.small, limit: smallBodiesPerSender * smallBody, total: smallBodies * smallBody},
@@ -51,11 +51,11 @@ func TestReportSetMemory_Cluster_HasNoMoreThanItsLimit(t *testing.T) {
 			if err := held.grow(tc.limit); err != nil {
 				t.Errorf("%s: grow to the limit of a cluster: %v", tc.name, err)
 			}
-			if err := held.grow(tc.limit + 1); !errors.Is(err, errNoMemory) {
-				t.Errorf("%s: grow beyond the limit of a cluster: got %v, want %v", tc.name, err, errNoMemory)
+			if err := held.grow(tc.limit + 1); !errors.Is(err, errLimitReached) {
+				t.Errorf("%s: grow beyond the limit of a cluster: got %v, want %v", tc.name, err, errLimitReached)
 			}
-			if _, err := tc.limiter.acquire(t.Context(), ours, firstRead); !errors.Is(err, errNoMemory) {
-				t.Errorf("%s: acquire beyond the limit of a cluster: got %v, want %v", tc.name, err, errNoMemory)
+			if _, err := tc.limiter.acquire(t.Context(), ours, firstRead); !errors.Is(err, errLimitReached) {
+				t.Errorf("%s: acquire beyond the limit of a cluster: got %v, want %v", tc.name, err, errLimitReached)
 			}
 			rest, err := tc.limiter.acquire(t.Context(), theirs, firstRead)
 			if err != nil {
@@ -112,8 +112,8 @@ func TestReportSetMemory_StalledLargeBodies_LeaveMemoryToOthers(t *testing.T) {
 		}
 		honest.release()
 		hold(stalling)
-		if _, err := receive(stalling+1, smallBody+1); !errors.Is(err, errNoMemory) {
-			t.Errorf("a large body while %d clusters stall: %v, want %v", stalling+1, err, errNoMemory)
+		if _, err := receive(stalling+1, smallBody+1); !errors.Is(err, errLimitReached) {
+			t.Errorf("a large body while %d clusters stall: %v, want %v", stalling+1, err, errLimitReached)
 		}
 		small, err := receive(stalling+1, smallBody)
 		if err != nil || time.Since(begin) > 0 {
@@ -226,8 +226,8 @@ func TestReportSets_SmallCompressedSets_ReserveLittleMemory(t *testing.T) {
 			if err != nil {
 				t.Fatalf("%s: %v", coding, err)
 			}
-			if set.memory.bytes > 2*firstRead {
-				t.Errorf("%s: the set reserves %d bytes, want at most %d", coding, set.memory.bytes, 2*firstRead)
+			if set.memory.held > 2*firstRead {
+				t.Errorf("%s: the set reserves %d bytes, want at most %d", coding, set.memory.held, 2*firstRead)
 			}
 			set.memory.release()
 		}

@@ -15,14 +15,14 @@ const (
 // turns let the server work on one large request of a sender at a time, with pauses. So a sender with many of them has a part of a
 // processor.
 type turns struct {
-	limiter  *memoryLimiter // counts requests, not bytes
-	free     time.Duration  // of work without a pause
+	limiter  *limiter
+	free     time.Duration // of work without a pause
 	maxPause time.Duration
 }
 
-// newTurns makes turns for which a request waits up to a time.
-func newTurns(wait, free, maxPause time.Duration) turns {
-	return turns{newMemoryLimiter(math.MaxInt64, 1, wait), free, maxPause}
+// newTurns makes turns for which a request waits up to a time. The name is that of the limit in errors.
+func newTurns(name string, wait, free, maxPause time.Duration) turns {
+	return turns{newLimiter(name, math.MaxInt64, 1, wait), free, maxPause}
 }
 
 // begin waits until no other large request of a sender is worked on. The caller ends the turn. The pause after it is a number of

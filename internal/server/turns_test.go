@@ -1,6 +1,7 @@
 package server
 
 import (
+	"context"
 	"errors"
 	"math"
 	"net/http"
@@ -19,7 +20,7 @@ func TestTurns_LongWork_PausesItsSender(t *testing.T) {
 		{work: longWork, pause: 0}, {work: time.Second, pause: 2 * time.Second}, {work: 9 * time.Second, pause: maxPause},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			all := newTurns(testWait, longWork, maxPause)
+			all := newTurns("test", testWait, longWork, maxPause)
 			next := func(name string) time.Duration {
 				t.Helper()
 				begin := time.Now()
@@ -158,7 +159,7 @@ func TestRowReads_SecondRead_Waits(t *testing.T) {
 		during error
 		pause  time.Duration
 	}{
-		auth.RoleViewer: {errNoMemory, maxReadPause}, auth.RoleAgent: {errNoMemory, maxReadPause}, auth.RoleAdmin: {},
+		auth.RoleViewer: {errLimitReached, maxReadPause}, auth.RoleAgent: {errLimitReached, maxReadPause}, auth.RoleAdmin: {},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			v := &v0API{limits: newV0Limits(testBody)}
@@ -186,4 +187,21 @@ func TestRowReads_SecondRead_Waits(t *testing.T) {
 			}
 		})
 	}
+}
+
+// The log has the limit that refused a read.
+func TestRowReads_RefusedOperation_HasItsCause(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		reads := newRowReads()
+		limited := func(serve http.HandlerFunc) http.HandlerFunc { return reads.limit(endpoint{}).wrap(serve) }
+		info, answer := &requestInfo{}, httptest.NewRecorder()
+		read := as(t, auth.RoleViewer, oneAddress).Request
+		limited(func(_ http.ResponseWriter, req *http.Request) {
+			second := req.WithContext(context.WithValue(req.Context(), requestInfoKey{}, info))
+			limited(func(http.ResponseWriter, *http.Request) {})(answer, second)
+		})(httptest.NewRecorder(), read)
+		if answer.Code != http.StatusServiceUnavailable || !errors.Is(info.cause, errLimitReached) {
+			t.Errorf("a second read is answered with %d, its cause is %v; want %d because of a limit", answer.Code, info.cause, http.StatusServiceUnavailable)
+		}
+	})
 }

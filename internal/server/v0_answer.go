@@ -26,7 +26,7 @@ var (
 	// errDatabaseUnavailable replaces the 500 of Threeport's API, which quotes the database's driver and looks permanent.
 	errDatabaseUnavailable = &httpError{http.StatusServiceUnavailable, "the database does not answer, or cannot write: send it again"}
 
-	// errBusy is the answer to a request for which there is no memory.
+	// errBusy is the answer to a request that a limiter without an answer of its own refuses.
 	errBusy = &httpError{http.StatusServiceUnavailable, "too many large requests at once: send it again"}
 
 	// errLongLists is the answer to a long list for which there is no slot.
@@ -51,7 +51,7 @@ func toHTTPError(err error) *httpError {
 	invalid, isInvalid := errors.AsType[*store.FieldError](err)
 	tooLarge, isTooLarge := errors.AsType[*http.MaxBytesError](err)
 	switch {
-	case errors.Is(err, errNoMemory):
+	case errors.Is(err, errLimitReached):
 		return errBusy
 	case errors.Is(err, store.ErrNotFound):
 		return &httpError{http.StatusNotFound, err.Error()}

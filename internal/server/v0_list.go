@@ -1,6 +1,7 @@
 package server
 
 import (
+	"fmt"
 	"net/http"
 
 	"github.com/threeport/threeport-agent/internal/server/store"
@@ -59,7 +60,7 @@ func (v *v0API) acquireList(req *v0Request, selection store.Selection) (*heldLis
 	held := &heldList{}
 	for _, slot := range []struct {
 		needed bool
-		from   *memoryLimiter
+		from   *limiter
 		held   **reservation
 		none   error
 	}{
@@ -72,7 +73,7 @@ func (v *v0API) acquireList(req *v0Request, selection store.Selection) (*heldLis
 		got, err := slot.from.acquire(req.Context(), senderOf(req.Request), 1)
 		if err != nil {
 			held.release()
-			return nil, slot.none
+			return nil, fmt.Errorf("%w: %w", slot.none, err)
 		}
 		*slot.held = got
 	}

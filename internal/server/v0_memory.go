@@ -57,12 +57,12 @@ const v0Wait = 5 * time.Second
 // v0Limits bound the requests of v0.
 type v0Limits struct {
 	body      int64 // bytes of one body
-	bodies    *memoryLimiter
-	answers   *memoryLimiter
-	longLists *memoryLimiter // counts lists, not bytes
-	searches  *memoryLimiter // counts searches, not bytes; those of all lists
-	writes    *memoryLimiter // counts writes, not bytes
-	turns     turns          // of requests with large values
+	bodies    *limiter
+	answers   *limiter
+	longLists *limiter
+	searches  *limiter // of all lists
+	writes    *limiter
+	turns     turns // of requests with large values
 	reads     rowReads
 }
 
@@ -70,12 +70,12 @@ func newV0Limits(body int64) *v0Limits {
 	largest := largestV0Memory(body)
 	return &v0Limits{
 		body:      body,
-		bodies:    newMemoryLimiter(largestV0Bodies*largest, largest, v0Wait).limitRoles(largest + largest/2),
-		answers:   newMemoryLimiter(answerBytes, answerBytesPerSender, v0Wait).limitRoles(answerBytesPerRole),
-		longLists: newMemoryLimiter(v0LongLists, 1, v0Wait).limitRoles(v0LongListsPerRole),
-		searches:  newMemoryLimiter(searchSlots, 1, v0Wait).limitRoles(searchSlotsPerRole),
-		writes:    newMemoryLimiter(math.MaxInt64, writesPerSender, v0Wait),
-		turns:     newTurns(v0Wait, 0, maxPause),
+		bodies:    newLimiter("memory of v0 bodies", largestV0Bodies*largest, largest, v0Wait).limitRoles(largest + largest/2),
+		answers:   newLimiter("memory of answers", answerBytes, answerBytesPerSender, v0Wait).limitRoles(answerBytesPerRole),
+		longLists: newLimiter("long lists", v0LongLists, 1, v0Wait).limitRoles(v0LongListsPerRole),
+		searches:  newLimiter("searches", searchSlots, 1, v0Wait).limitRoles(searchSlotsPerRole),
+		writes:    newLimiter("v0 writes", math.MaxInt64, writesPerSender, v0Wait),
+		turns:     newTurns("large v0 requests", v0Wait, 0, maxPause),
 		reads:     newRowReads(),
 	}
 }
@@ -110,8 +110,8 @@ func (r *v0Request) bodyLimit() bodyLimit {
 	return limit
 }
 
-// acquire reserves memory for a value of n bytes, or fails with errNoMemory. The caller releases the reservation.
-func (r *v0Request) acquire(from *memoryLimiter, n int64) (*reservation, error) {
+// acquire reserves memory for a value of n bytes, or fails with errLimitReached. The caller releases the reservation.
+func (r *v0Request) acquire(from *limiter, n int64) (*reservation, error) {
 	return from.acquire(r.Context(), senderOf(r.Request), v0Copies*n)
 }
 
@@ -126,10 +126,10 @@ func (r *v0Request) firstBytes() int64 {
 // readBody reads the body. The reservation has memory for its first buffer, and grows with the body.
 func (r *v0Request) readBody(held *reservation) ([]byte, error) {
 	first := r.firstBytes()
-	others := held.bytes - v0Copies*first
+	others := held.held - v0Copies*first
 	grow := func(size int64) error { return held.grow(others + v0Copies*size) }
 	body, err := r.bodyLimit().read(r.w, r.Request, first, grow)
-	if err == nil || errors.Is(err, errNoMemory) {
+	if err == nil || errors.Is(err, errLimitReached) {
 		return body, err
 	}
 	return nil, bodyError(err)
@@ -169,7 +169,7 @@ func (v *v0API) write(req *v0Request, transactions func() error) error {
 	}
 	slot, err := v.limits.writes.acquire(req.Context(), senderOf(req.Request), 1)
 	if err != nil {
-		return errWrites
+		return fmt.Errorf("%w: %w", errWrites, err)
 	}
 	defer slot.release()
 	return transactions()

@@ -64,8 +64,8 @@ func TestV0Limits_OneSender_LeavesMemoryToOthers(t *testing.T) {
 		refused := func(address string) {
 			t.Helper()
 			begin := time.Now()
-			if _, err := acquire(address); !errors.Is(err, errNoMemory) || time.Since(begin) != v0Wait {
-				t.Errorf("%s: %v after %v, want %v after %v", address, err, time.Since(begin), errNoMemory, v0Wait)
+			if _, err := acquire(address); !errors.Is(err, errLimitReached) || time.Since(begin) != v0Wait {
+				t.Errorf("%s: %v after %v, want %v after %v", address, err, time.Since(begin), errLimitReached, v0Wait)
 			}
 		}
 		take(oneAddress)
@@ -96,15 +96,15 @@ func TestV0Request_ReadBody_ReservesWhatArrives(t *testing.T) {
 			}
 			arrived := 0
 			req.Body = io.NopCloser(readerFunc(func(p []byte) (int, error) {
-				if held.bytes > v0Copies*(stored+max(firstRead, 2*int64(arrived))) {
-					t.Errorf("%d bytes: %d bytes are reserved after %d arrived, want at most %d times twice as many", size, held.bytes, arrived, v0Copies)
+				if held.held > v0Copies*(stored+max(firstRead, 2*int64(arrived))) {
+					t.Errorf("%d bytes: %d bytes are reserved after %d arrived, want at most %d times twice as many", size, held.held, arrived, v0Copies)
 				}
 				n, err := bytes.NewReader(body[arrived:]).Read(p)
 				arrived += n
 				return n, err
 			}))
 			got, err := req.readBody(held)
-			if err != nil || !bytes.Equal(got, body) || held.bytes < v0Copies*int64(stored+size) {
+			if err != nil || !bytes.Equal(got, body) || held.held < v0Copies*int64(stored+size) {
 				t.Errorf("read of %d bytes returned %d, error %v; want the whole body", size, len(got), err)
 			}
 			held.release()
@@ -139,7 +139,7 @@ func TestV0_NoMemory_IsAnsweredWith503(t *testing.T) {
 	defer func() { _ = s.Close() }()
 	v := newV0API(s, slog.New(slog.DiscardHandler), testBody)
 	const part = 2 << 20
-	v.limits.bodies = newMemoryLimiter(2*v0Copies*part, v0Copies*part, 50*time.Millisecond)
+	v.limits.bodies = newLimiter("test", 2*v0Copies*part, v0Copies*part, 50*time.Millisecond)
 	handler := newRouter().serve(v.strictRoutes())
 	serve := func(req *http.Request) *httptest.ResponseRecorder {
 		got := httptest.NewRecorder()

@@ -23,7 +23,7 @@ type workloadStore interface {
 type workloads struct {
 	store     workloadStore
 	answers   answerMemory
-	searches  *memoryLimiter // counts searches, not bytes
+	searches  *limiter
 	retention store.Retention
 	claims    *claims
 }

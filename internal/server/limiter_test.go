@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -13,7 +14,7 @@ import (
 const testWait = 10 * time.Second
 
 // expectAllFree fails unless nothing is reserved and no sender is known.
-func expectAllFree(t *testing.T, name string, l *memoryLimiter, total int64) {
+func expectAllFree(t *testing.T, name string, l *limiter, total int64) {
 	t.Helper()
 	if !l.total.TryAcquire(total) {
 		t.Errorf("%s: some memory is still reserved, want none", name)
@@ -25,10 +26,10 @@ func expectAllFree(t *testing.T, name string, l *memoryLimiter, total int64) {
 	}
 }
 
-func TestMemoryLimiter_Acquire_WaitsUntilEnoughIsFree(t *testing.T) {
+func TestLimiter_Acquire_WaitsUntilEnoughIsFree(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const total = 1000
-		l := newMemoryLimiter(total, total, testWait)
+		l := newLimiter("test", total, total, testWait)
 		most, err := l.acquire(t.Context(), sender{name: "a"}, total-100)
 		if err != nil {
 			t.Fatal(err)
@@ -38,13 +39,13 @@ func TestMemoryLimiter_Acquire_WaitsUntilEnoughIsFree(t *testing.T) {
 			t.Fatal(err)
 		}
 		begin := time.Now()
-		if _, err := l.acquire(t.Context(), sender{name: "c"}, 1); !errors.Is(err, errNoMemory) || time.Since(begin) != testWait {
-			t.Errorf("acquire beyond the total: %v after %v, want %v after %v", err, time.Since(begin), errNoMemory, testWait)
+		if _, err := l.acquire(t.Context(), sender{name: "c"}, 1); !errors.Is(err, errLimitReached) || time.Since(begin) != testWait {
+			t.Errorf("acquire beyond the total: %v after %v, want %v after %v", err, time.Since(begin), errLimitReached, testWait)
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
-		if _, err := l.acquire(ctx, sender{name: "c"}, 1); !errors.Is(err, errNoMemory) {
-			t.Errorf("acquire for a client that has gone: %v, want %v", err, errNoMemory)
+		if _, err := l.acquire(ctx, sender{name: "c"}, 1); !errors.Is(err, errLimitReached) {
+			t.Errorf("acquire for a client that has gone: %v, want %v", err, errLimitReached)
 		}
 
 		got := make(chan error)
@@ -76,10 +77,10 @@ func TestMemoryLimiter_Acquire_WaitsUntilEnoughIsFree(t *testing.T) {
 	})
 }
 
-func TestMemoryLimiter_Sender_HasNoMoreThanItsLimit(t *testing.T) {
+func TestLimiter_Sender_HasNoMoreThanItsLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const first, perSender = 10, 1000
-		l := newMemoryLimiter(2*perSender, perSender, testWait)
+		l := newLimiter("test", 2*perSender, perSender, testWait)
 		held, err := l.acquire(t.Context(), sender{name: "ours"}, first)
 		if err != nil {
 			t.Fatal(err)
@@ -88,11 +89,11 @@ func TestMemoryLimiter_Sender_HasNoMoreThanItsLimit(t *testing.T) {
 			t.Fatal(err)
 		}
 		begin := time.Now()
-		if err := held.grow(perSender + 1); !errors.Is(err, errNoMemory) || time.Since(begin) > 0 {
-			t.Errorf("grow beyond the sender's limit: %v after %v, want %v at once", err, time.Since(begin), errNoMemory)
+		if err := held.grow(perSender + 1); !errors.Is(err, errLimitReached) || time.Since(begin) > 0 {
+			t.Errorf("grow beyond the sender's limit: %v after %v, want %v at once", err, time.Since(begin), errLimitReached)
 		}
-		if _, err := l.acquire(t.Context(), sender{name: "ours"}, first); !errors.Is(err, errNoMemory) || time.Since(begin) != testWait {
-			t.Errorf("acquire beyond the sender's limit: %v after %v, want %v after %v", err, time.Since(begin), errNoMemory, testWait)
+		if _, err := l.acquire(t.Context(), sender{name: "ours"}, first); !errors.Is(err, errLimitReached) || time.Since(begin) != testWait {
+			t.Errorf("acquire beyond the sender's limit: %v after %v, want %v after %v", err, time.Since(begin), errLimitReached, testWait)
 		}
 		rest, err := l.acquire(t.Context(), sender{name: "theirs"}, first)
 		if err != nil {
@@ -108,10 +109,10 @@ func TestMemoryLimiter_Sender_HasNoMoreThanItsLimit(t *testing.T) {
 }
 
 // The senders of one role have three quarters of the memory together, also while others of the role wait.
-func TestMemoryLimiter_Role_LeavesMemoryToOthers(t *testing.T) {
+func TestLimiter_Role_LeavesMemoryToOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const total = 1000
-		l := newMemoryLimiter(total, total/2, testWait).limitRoles(total / 4 * 3)
+		l := newLimiter("test", total, total/2, testWait).limitRoles(total / 4 * 3)
 		acquire := func(name string, role auth.Role, n int64) (*reservation, error) {
 			return l.acquire(t.Context(), sender{name, role}, n)
 		}
@@ -123,8 +124,8 @@ func TestMemoryLimiter_Role_LeavesMemoryToOthers(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := second.grow(total/4 + 1); !errors.Is(err, errNoMemory) {
-			t.Errorf("grow beyond the limit of the role: %v, want %v", err, errNoMemory)
+		if err := second.grow(total/4 + 1); !errors.Is(err, errLimitReached) {
+			t.Errorf("grow beyond the limit of the role: %v, want %v", err, errLimitReached)
 		}
 		refused := make(chan error)
 		go func() {
@@ -140,8 +141,8 @@ func TestMemoryLimiter_Role_LeavesMemoryToOthers(t *testing.T) {
 			}
 			held.release()
 		}
-		if err := <-refused; !errors.Is(err, errNoMemory) {
-			t.Errorf("acquire beyond the limit of the role: %v, want %v", err, errNoMemory)
+		if err := <-refused; !errors.Is(err, errLimitReached) {
+			t.Errorf("acquire beyond the limit of the role: %v, want %v", err, errLimitReached)
 		}
 		first.release()
 		second.release()
@@ -152,4 +153,32 @@ func TestMemoryLimiter_Role_LeavesMemoryToOthers(t *testing.T) {
 			}
 		}
 	})
+}
+
+func TestLimiter_Error_NamesTheLimit(t *testing.T) {
+	l := newLimiter("memory of tests", 4, 2, testWait).limitRoles(3)
+	take := func(name string, role auth.Role, n int64) error {
+		_, err := l.tryAcquire(sender{name, role}, n)
+		return err
+	}
+	held, err := l.tryAcquire(sender{"one", auth.RoleViewer}, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tc := range []struct {
+		reason string
+		err    error
+		want   string // empty for no error
+	}{
+		{"another one of the sender", take("one", auth.RoleViewer, 2), "the limit of memory of tests for one sender is reached"},
+		{"growth beyond the limit of the sender", held.grow(3), "the limit of memory of tests for one sender is reached"},
+		{"growth to the limit of the sender", held.grow(2), ""},
+		{"another one of the role", take("two", auth.RoleViewer, 2), "the limit of memory of tests for one role is reached"},
+		{"one of another role", take("three", auth.RoleAgent, 2), ""},
+		{"one of a third role", take("four", auth.RoleAdmin, 1), "the limit of memory of tests for all senders is reached"},
+	} {
+		if (tc.err == nil) != (tc.want == "") || tc.err != nil && (!errors.Is(tc.err, errLimitReached) || !strings.Contains(tc.err.Error(), tc.want)) {
+			t.Errorf("%s: the error is %v, want %q", tc.reason, tc.err, tc.want)
+		}
+	}
 }
