@@ -197,24 +197,22 @@ func (c *connections) share(opened *connection, by sender) {
 	opened.overhead.Store(of.overhead)
 }
 
-// counts returns the crowd, which is 1 for up to few unauthenticated connections and grows with their number. For an authenticated
-// connection of a person, ofPerson is the number of those of the same person; else 0.
-func (c *connections) counts(opened *connection) (crowd, ofPerson int) {
-	const few = 32
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if by := opened.sender; by != nil && by.role != auth.RoleAgent {
-		ofPerson = c.bySender[by.name]
-	}
-	return max(1, c.unauthenticated.Len()/few), ofPerson
-}
-
-// crowd is 1 for up to few connections without an authenticated request, and grows with their number.
-func (c *connections) crowd() int {
-	const few = 16
+// crowd is how many times few connections are among those without an authenticated request, and at least 1. Each of them has that part of a
+// rate, so together they have about the rate of few.
+func (c *connections) crowd(few int) int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return max(1, c.unauthenticated.Len()/few)
+}
+
+// ofPerson is the number of the authenticated connections of the same person; 0 for other connections.
+func (c *connections) ofPerson(opened *connection) int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if by := opened.sender; by != nil && by.role != auth.RoleAgent {
+		return c.bySender[by.name]
+	}
+	return 0
 }
 
 // drain closes the connections on which no request was authenticated within unauthenticatedDrain.

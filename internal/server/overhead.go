@@ -21,6 +21,9 @@ const (
 	overheadPerSecond = 256 << 10
 	overheadBurst     = 256 << 10
 
+	// anonymousCrowd is the number of connections without an authenticated request whose rate all together have: that of one sender.
+	anonymousCrowd = overheadPerSecond / anonymousBytesPerSecond
+
 	// recordCost is how many bytes a record of TLS counts. A record may update a key. Then the server derives keys and sends a record.
 	recordCost = 64
 )
@@ -115,7 +118,7 @@ func (c *connection) awaitOverhead() {
 		if o.shared || !c.isLimited() {
 			return 0
 		}
-		return o.wait(o.place(), time.Now(), c.of.crowd())
+		return o.wait(o.place(), time.Now(), c.of.crowd(anonymousCrowd))
 	})
 }
 

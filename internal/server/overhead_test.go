@@ -177,8 +177,10 @@ func TestConnections_Overhead_IsShared(t *testing.T) {
 		for range 64 {
 			open()
 		}
-		if crowd := all.crowd(); crowd != 4 {
-			t.Errorf("64 connections without an authenticated request are a crowd of %d, want 4", crowd)
+		for few, want := range map[int]int{anonymousCrowd: 4, refusedCrowd: 2} {
+			if crowd := all.crowd(few); crowd != want {
+				t.Errorf("64 connections without an authenticated request are a crowd of %d where %d are few, want %d", crowd, few, want)
+			}
 		}
 	})
 }

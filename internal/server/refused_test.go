@@ -144,10 +144,10 @@ func TestConnections_Files_ArePerPerson(t *testing.T) {
 		open(sender{"viewer", auth.RoleViewer})
 	}
 	open(sender{"other", auth.RoleViewer})
-	if _, ofPerson := c.counts(agent); ofPerson != 0 {
+	if ofPerson := c.ofPerson(agent); ofPerson != 0 {
 		t.Errorf("an agent has %d connections for files, want none", ofPerson)
 	}
-	crowd, ofPerson := c.counts(person)
+	crowd, ofPerson := c.crowd(refusedCrowd), c.ofPerson(person)
 	if crowd != 1 || ofPerson != 10 {
 		t.Fatalf("the crowd is %d, and the person has %d connections; want 1 and 10", crowd, ofPerson)
 	}
