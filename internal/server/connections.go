@@ -18,11 +18,11 @@ import (
 
 // The bounds of the connections of one replica. Each takes about 40 KiB, and up to 100 KiB while it receives headers.
 const (
-	// maxUnauthenticated bounds the connections on which no request was authenticated yet.
-	maxUnauthenticated = 512
-	// maxUnauthenticatedPerAddress is the share of an address. It counts only while all unauthenticated connections are in use,
+	// maxUnauthenticatedConnections bounds the connections on which no request was authenticated yet.
+	maxUnauthenticatedConnections = 512
+	// maxUnauthenticatedConnectionsPerAddress is the share of an address. It counts only while all unauthenticated connections are in use,
 	// because all clients may come from the address of a load balancer.
-	maxUnauthenticatedPerAddress = maxUnauthenticated / 8
+	maxUnauthenticatedConnectionsPerAddress = maxUnauthenticatedConnections / 8
 
 	// maxAuthenticated bounds the others. The people and programs of a role other than the agents have a quarter of them.
 	maxAuthenticated         = 4096
@@ -136,10 +136,10 @@ func (c *connections) add(accepted net.Conn) *connection {
 // surplus is the connection to close for another one of this address: the oldest of the address if it has more than its share, and
 // else the oldest of all. It is nil if there are few.
 func (c *connections) surplus(address string) *connection {
-	if c.unauthenticated.Len() < maxUnauthenticated {
+	if c.unauthenticated.Len() < maxUnauthenticatedConnections {
 		return nil
 	}
-	hasShare := c.byAddress[address] >= maxUnauthenticatedPerAddress
+	hasShare := c.byAddress[address] >= maxUnauthenticatedConnectionsPerAddress
 	for place := c.unauthenticated.Front(); place != nil; place = place.Next() {
 		if oldest, _ := place.Value.(*connection); !hasShare || oldest.address == address {
 			c.forget(oldest)

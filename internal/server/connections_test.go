@@ -63,7 +63,7 @@ const (
 
 func TestConnections_Unauthenticated_OldestIsClosed(t *testing.T) {
 	c := newConnections(10, nil)
-	all := addFrom(c, maxUnauthenticated+3, firstAddress)
+	all := addFrom(c, maxUnauthenticatedConnections+3, firstAddress)
 	for i, opened := range all {
 		if closed := wasClosed(opened); closed != (i < 3) {
 			t.Errorf("connection %d: closed is %t", i, closed)
@@ -73,12 +73,12 @@ func TestConnections_Unauthenticated_OldestIsClosed(t *testing.T) {
 
 func TestConnections_ManyOfOneAddress_CloseNoneOfAnother(t *testing.T) {
 	c := newConnections(10, nil)
-	few := addFrom(c, maxUnauthenticatedPerAddress, firstAddress)
-	many := addFrom(c, 2*maxUnauthenticated, secondAddress)
+	few := addFrom(c, maxUnauthenticatedConnectionsPerAddress, firstAddress)
+	many := addFrom(c, 2*maxUnauthenticatedConnections, secondAddress)
 	if n := countClosed(few); n != 0 {
 		t.Errorf("%d connections with the share of an address were closed, want 0", n)
 	}
-	if n, want := countClosed(many), maxUnauthenticated+maxUnauthenticatedPerAddress; n != want {
+	if n, want := countClosed(many), maxUnauthenticatedConnections+maxUnauthenticatedConnectionsPerAddress; n != want {
 		t.Errorf("%d connections of the other address were closed, want %d", n, want)
 	}
 }
@@ -87,7 +87,7 @@ func TestConnections_ManyOfOneAddress_CloseNoneOfAnother(t *testing.T) {
 func TestConnections_ManyAddresses_OldestIsClosed(t *testing.T) {
 	c := newConnections(10, nil)
 	var attacker []*connection
-	for i := range maxUnauthenticated {
+	for i := range maxUnauthenticatedConnections {
 		address := net.TCPAddr{IP: net.IPv4(10, 0, byte(i/256), byte(i)), Port: 1}
 		attacker = append(attacker, addFrom(c, 1, address.String())...)
 	}
@@ -115,7 +115,7 @@ func TestConnections_Authenticated_AreLimited(t *testing.T) {
 				c.authenticate(opened, tt.by)
 				c.authenticate(opened, tt.by) // the next request
 			}
-			addFrom(c, maxUnauthenticated, firstAddress)
+			addFrom(c, maxUnauthenticatedConnections, firstAddress)
 			if n, want := countClosed(all), len(all)-tt.want; n != want || countClosed(all[:tt.want]) != 0 {
 				t.Errorf("%d connections of 100 were closed, want the last %d", n, want)
 			}

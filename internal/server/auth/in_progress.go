@@ -31,7 +31,7 @@ type concurrencyLimits struct {
 
 func newConcurrencyLimits() concurrencyLimits {
 	return concurrencyLimits{
-		unauthenticated: newRequestLimit(maxUnauthenticated, maxUnauthenticatedPerAddress),
+		unauthenticated: newRequestLimit(maxUnauthenticatedRequests, maxUnauthenticatedRequestsPerAddress),
 		forms:           newRequestLimit(maxForms, maxFormsPerAddress),
 		lookups:         newRequestLimit(maxLookups, maxLookupsPerAddress),
 		principals: map[Role]*requestLimit{

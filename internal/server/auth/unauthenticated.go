@@ -8,13 +8,13 @@ import (
 	"time"
 )
 
-// maxUnauthenticated bounds the requests without a valid credential whose clients have not read the answer yet. An HTTP/2 client
+// maxUnauthenticatedRequests bounds the requests without a valid credential whose clients have not read the answer yet. An HTTP/2 client
 // can have many such requests on a connection, and each holds its headers. maxForms bounds those whose body has not arrived yet.
 const (
-	maxUnauthenticated           = 256
-	maxUnauthenticatedPerAddress = maxUnauthenticated / 8
-	maxForms                     = 256
-	maxFormsPerAddress           = maxForms / 8
+	maxUnauthenticatedRequests           = 256
+	maxUnauthenticatedRequestsPerAddress = maxUnauthenticatedRequests / 8
+	maxForms                             = 256
+	maxFormsPerAddress                   = maxForms / 8
 )
 
 // FormTimeout is how long such a body may take to arrive, and unreadTimeout how long such a client may take to read its answer.
