@@ -114,7 +114,7 @@ func (l *countingListener) Accept() (net.Conn, error) {
 func (c *connections) add(accepted net.Conn) *connection {
 	peer := accepted.RemoteAddr().String()
 	added := &connection{
-		Conn: accepted, of: c, address: networkOf(peer), done: make(chan struct{}),
+		Conn: accepted, of: c, address: auth.ClientAddress(peer), done: make(chan struct{}),
 	}
 	added.overhead.Store(newOverhead(time.Now()))
 	if at, err := netip.ParseAddrPort(peer); err != nil || !isTrusted(at.Addr(), c.proxies) {

@@ -2,7 +2,6 @@ package server
 
 import (
 	"net/http"
-	"net/netip"
 
 	"github.com/threeport/threeport-agent/internal/server/auth"
 )
@@ -15,7 +14,7 @@ type sender struct {
 
 // senderOf returns the sender of a request. It is the cluster of an agent, or the viewer. Else it is the principal at its address, because
 // several agents of v0 and upstream controllers may share a certificate or have none. A token and a session of one principal are one
-// sender. An IPv6 network of 64 bits counts as one address, because its owner controls every address in it.
+// sender.
 func senderOf(req *http.Request) sender {
 	principal := auth.PrincipalFrom(req.Context())
 	role := principal.Role
@@ -28,18 +27,5 @@ func senderOf(req *http.Request) sender {
 	if role == auth.RoleViewer {
 		return sender{principal.LimitKey(), role}
 	}
-	return sender{principal.LimitKey() + " at " + networkOf(req.RemoteAddr), role}
-}
-
-// networkOf is the network of an address with a port that counts as one address for limits.
-func networkOf(address string) string {
-	at, err := netip.ParseAddrPort(address)
-	if err != nil {
-		return address // only the connection of a test has another form
-	}
-	addr, bits := at.Addr().Unmap().WithZone(""), 32
-	if addr.Is6() {
-		bits = 64
-	}
-	return netip.PrefixFrom(addr, bits).Masked().String()
+	return sender{principal.LimitKey() + " at " + auth.ClientAddress(req.RemoteAddr), role}
 }

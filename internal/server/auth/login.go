@@ -61,7 +61,7 @@ func (a *Authenticator) handleLogin(w http.ResponseWriter, r *http.Request) {
 }
 
 // anonymous is the principal of a failed log-in in the audit log.
-func anonymous(r *http.Request) string { return "anonymous:" + clientAddress(r.RemoteAddr) }
+func anonymous(r *http.Request) string { return "anonymous:" + ClientAddress(r.RemoteAddr) }
 
 // renderLoginError shows the form with the error.
 func (a *Authenticator) renderLoginError(w http.ResponseWriter, r *http.Request, who, next string, err error) {
@@ -87,7 +87,7 @@ func (a *Authenticator) loginWithToken(w http.ResponseWriter, r *http.Request, s
 	if !ok {
 		return store.Token{}, newProblem(http.StatusBadRequest, "a token requires TLS")
 	}
-	address, now := clientAddress(r.RemoteAddr), a.now()
+	address, now := ClientAddress(r.RemoteAddr), a.now()
 	token, err := a.readToken(r, secret, now)
 	if err == nil && Role(token.Role) == RoleAgent {
 		err = forbidden("an agent's token cannot open a session")

@@ -35,7 +35,7 @@ func (a *Authenticator) lookUp(r *http.Request, key digest, now time.Time, read 
 
 // readLimited reads an unknown credential of a client, or fails with errTooManyLookups.
 func (a *Authenticator) readLimited(ctx context.Context, remote string, hash []byte, read reader) (store.Token, error) {
-	address := clientAddress(remote)
+	address := ClientAddress(remote)
 	if !a.atOnce.lookups.tryAcquire(address) {
 		return store.Token{}, errTooManyLookups
 	}

@@ -78,7 +78,7 @@ func (p Principal) LimitKey() string {
 // limitKeyAt is LimitKey, and for a role by default also the client's address: agents of v0 share a certificate.
 func (p Principal) limitKeyAt(remote string) string {
 	if p.roleByDefault {
-		return p.LimitKey() + " at " + clientAddress(remote)
+		return p.LimitKey() + " at " + ClientAddress(remote)
 	}
 	return p.LimitKey()
 }

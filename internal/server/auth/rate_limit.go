@@ -67,9 +67,9 @@ func (a *Authenticator) throttle(p Principal, remote string, now time.Time) (wai
 	return 0
 }
 
-// clientAddress is the client's address without the port. It is the /64 network of an IPv6 address, since a client
+// ClientAddress is the address of a client without the port, as limits count it. It is the /64 network of an IPv6 address, since a client
 // usually has all of that.
-func clientAddress(remote string) string {
+func ClientAddress(remote string) string {
 	at, err := netip.ParseAddrPort(remote)
 	if err != nil {
 		return remote

@@ -98,7 +98,7 @@ func TestClientAddress(t *testing.T) {
 		{"[fe80::1%eth0]:80", "fe80::/64"},
 		{"pipe", "pipe"},
 	} {
-		if got := clientAddress(tc.remote); got != tc.want {
+		if got := ClientAddress(tc.remote); got != tc.want {
 			t.Errorf("%s: %s, want %s", tc.remote, got, tc.want)
 		}
 	}

@@ -73,7 +73,7 @@ func (a *Authenticator) completeSignOn(w http.ResponseWriter, r *http.Request) (
 	if !ok {
 		return p, next, signOnNeedsTLS()
 	}
-	address, now := clientAddress(r.RemoteAddr), a.now()
+	address, now := ClientAddress(r.RemoteAddr), a.now()
 	flow, err := consumeFlow(w, r, now)
 	if err != nil {
 		return p, next, err

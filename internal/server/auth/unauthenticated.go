@@ -37,7 +37,7 @@ func (a *Authenticator) servePublic(w http.ResponseWriter, r *http.Request, next
 
 // readForm reads the body of a public request, up to one byte above the limit. Without one it answers, and returns false.
 func (a *Authenticator) readForm(w http.ResponseWriter, r *http.Request) bool {
-	address := clientAddress(r.RemoteAddr)
+	address := ClientAddress(r.RemoteAddr)
 	if !a.atOnce.forms.tryAcquire(address) {
 		refuseBusy(w)
 		return false
@@ -64,7 +64,7 @@ func (a *Authenticator) serveUnauthenticated(w http.ResponseWriter, r *http.Requ
 		serve()
 		return
 	}
-	address := clientAddress(r.RemoteAddr)
+	address := ClientAddress(r.RemoteAddr)
 	if !a.atOnce.unauthenticated.tryAcquire(address) {
 		refuseBusy(w)
 		return
