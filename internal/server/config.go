@@ -20,6 +20,7 @@ import (
 const (
 	DefaultBindAddress = "127.0.0.1:1323"
 	DefaultDatabase    = "sqlite:controlplane.db"
+	DefaultReturnTime  = 10 * time.Second
 )
 
 // Config is the configuration of a [Server].
@@ -58,6 +59,8 @@ type Config struct {
 	Access auth.Config
 	// Maintenance configures when a cluster counts as silent, and how long rows are kept.
 	Maintenance store.MaintainConfig
+	// ReturnTime is how long an offline agent has to report again until old statuses are shown: see [store.Config].
+	ReturnTime time.Duration
 	// Limits bound the bodies of requests, and watches.
 	Limits Limits
 	// WorkloadMetrics configures the metric of each workload.
@@ -126,6 +129,7 @@ func DefaultConfig() Config {
 		CAFile:      threeport.DefaultCAFile,
 		Access:      auth.DefaultConfig(),
 		Maintenance: store.DefaultMaintainConfig(),
+		ReturnTime:  DefaultReturnTime,
 		Limits:      DefaultLimits(),
 	}
 }

@@ -74,7 +74,7 @@ func New(ctx context.Context, config Config, log *slog.Logger) (s *Server, err e
 		return s, err
 	}
 	s.store, err = store.Open(ctx, store.Config{
-		Address: config.Database, Exclusive: true, StrictV0: config.StrictV0, ClusterBytes: config.Limits.ClusterBytes, ReturnTime: config.Maintenance.ReturnTime,
+		Address: config.Database, Exclusive: true, StrictV0: config.StrictV0, ClusterBytes: config.Limits.ClusterBytes, ReturnTime: config.ReturnTime,
 		WorkloadMetrics: config.WorkloadMetrics, LogBytes: config.logBytes(),
 		Feed: store.FeedConfig{Log: log, Tombstones: config.Maintenance.Retention.TombstoneAge},
 	})

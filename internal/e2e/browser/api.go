@@ -26,7 +26,7 @@ func NewAPI(file string, agentTimeout time.Duration, log *slog.Logger) *API {
 	config := server.DefaultConfig()
 	config.BindAddress, config.AuthEnabled, config.Database = "127.0.0.1:0", false, "sqlite:"+file
 	config.Maintenance.AgentTimeout, config.Maintenance.SilenceInterval = agentTimeout, agentTimeout/4
-	config.Maintenance.ReturnTime = 0 // the tests send one report after a silence
+	config.ReturnTime = 0 // the tests send one report after a silence
 	return &API{config: config, log: log}
 }
 

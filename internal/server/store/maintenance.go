@@ -12,7 +12,6 @@ import (
 // Default values of [MaintainConfig].
 const (
 	DefaultAgentTimeout    = time.Minute
-	DefaultReturnTime      = 10 * time.Second
 	DefaultSilenceInterval = 5 * time.Second
 	DefaultGrowthInterval  = 10 * time.Second
 	DefaultPruneDelay      = time.Minute
@@ -24,8 +23,6 @@ const (
 type MaintainConfig struct {
 	// AgentTimeout is the time without a heartbeat after which the status of a cluster's workloads is shown as Unknown.
 	AgentTimeout time.Duration
-	// ReturnTime is [Config.ReturnTime].
-	ReturnTime time.Duration
 	// SilenceInterval is the interval of the check for silent clusters.
 	SilenceInterval time.Duration
 	Retention       Retention
@@ -46,7 +43,6 @@ type MaintainConfig struct {
 func DefaultMaintainConfig() MaintainConfig {
 	return MaintainConfig{
 		AgentTimeout:    DefaultAgentTimeout,
-		ReturnTime:      DefaultReturnTime,
 		SilenceInterval: DefaultSilenceInterval,
 		Retention:       DefaultRetention(),
 		GrowthInterval:  DefaultGrowthInterval,
