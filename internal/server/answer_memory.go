@@ -64,11 +64,7 @@ func answerOf(ctx context.Context) *answerWriter {
 func holdingAnswer(serve http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, req *http.Request) {
 		answer := &answerWriter{ResponseWriter: w, sender: senderOf(req)}
-		defer func() {
-			if answer.memory != nil {
-				answer.memory.release()
-			}
-		}()
+		defer func() { answer.memory.release() }()
 		serve(answer, req.WithContext(context.WithValue(req.Context(), answerKey{}, answer)))
 	}
 }

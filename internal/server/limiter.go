@@ -140,9 +140,9 @@ func (r *reservation) shrink(n int64) {
 	r.held = n
 }
 
-// release gives everything back. Releasing twice is harmless.
+// release gives everything back. Releasing twice is harmless, and so is a nil reservation.
 func (r *reservation) release() {
-	if r.released {
+	if r == nil || r.released {
 		return
 	}
 	r.released = true

@@ -182,3 +182,8 @@ func TestLimiter_Error_NamesTheLimit(t *testing.T) {
 		}
 	}
 }
+
+func TestReservation_Release_OfNone_HasNoEffect(_ *testing.T) {
+	var none *reservation
+	none.release()
+}

@@ -43,14 +43,12 @@ func (v *v0API) list(req *v0Request) error {
 	return nil
 }
 
-// heldList is what a list holds. Only chunk is never nil.
+// heldList has the reservations of a list. Those that it does not need are nil.
 type heldList struct{ longList, search, chunk *reservation }
 
 func (h *heldList) release() {
 	for _, held := range []*reservation{h.longList, h.search, h.chunk} {
-		if held != nil {
-			held.release()
-		}
+		held.release()
 	}
 }
 
