@@ -53,7 +53,7 @@ func (h *heldList) release() {
 }
 
 // acquireList reserves a slot for a long list and one for a search, and then the memory of a chunk: a request that holds memory
-// waits for nothing.
+// waits for no such slot.
 func (v *v0API) acquireList(req *v0Request, selection store.Selection) (*heldList, error) {
 	held := &heldList{}
 	for _, slot := range []struct {

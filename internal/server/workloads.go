@@ -102,7 +102,7 @@ func (w *workloads) list(ctx context.Context, request *struct {
 }
 
 // acquirePage reserves a slot for a search, which release frees, and then the memory of a page: a request that holds memory
-// waits for nothing.
+// waits for no such slot.
 func (w *workloads) acquirePage(ctx context.Context, search string) (release func(), err error) {
 	release = func() {}
 	if search != "" {
