@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/threeport/threeport-agent/api/v1alpha1"
+	"github.com/threeport/threeport-agent/internal/agent/target"
 )
 
 // Timing of a deletion.
@@ -36,14 +37,14 @@ func (r *Reconciler) finalize(ctx context.Context, wl *v1alpha1.ThreeportWorkloa
 	if first { // hundreds may be deleted at once, and their requests would hold all workers: new workloads come before them
 		return ctrl.Result{RequeueAfter: nextStepDelay, Priority: new(statusPriority)}, nil
 	}
-	tracked, err := r.trackDeleted(ctx, wl)
+	tracked, ok, err := r.trackDeleted(ctx, wl)
 	switch {
 	case errors.Is(err, errNewerList): // it will be reconciled
 		return ctrl.Result{}, nil
 	case err != nil:
 		return ctrl.Result{}, err
 	}
-	if tracked && waited < deletionGrace && !r.lastReportsDelivered(ctx, wl, deletionGrace-waited) {
+	if ok && waited < deletionGrace && !r.lastReportsDelivered(ctx, tracked, deletionGrace-waited) {
 		return ctrl.Result{RequeueAfter: min(max(waited/10, minDeletionPoll), maxDeletionPoll, deletionGrace-waited)}, nil
 	}
 	err = r.patchFinalizers(ctx, wl, controllerutil.RemoveFinalizer)
@@ -78,19 +79,20 @@ func (r *Reconciler) patchFinalizers(ctx context.Context, wl *v1alpha1.Threeport
 	return nil
 }
 
-// trackDeleted tracks a workload that was deleted while no agent ran, because its last reports are still due. It returns false for one
-// whose list is not held.
-func (r *Reconciler) trackDeleted(ctx context.Context, wl *v1alpha1.ThreeportWorkload) (bool, error) {
-	if _, tracked := r.targets.Workload(wl.Name); tracked {
-		return true, nil
+// trackDeleted returns a deleted workload as it is tracked. The spec may name another instance since. It tracks a workload that was
+// deleted while no agent ran, because its last reports are still due. It returns false for one whose list is not held.
+func (r *Reconciler) trackDeleted(ctx context.Context, wl *v1alpha1.ThreeportWorkload) (target.Workload, bool, error) {
+	if tracked, ok := r.targets.Workload(wl.Name); ok {
+		return tracked, true, nil
 	}
 	list, err := r.lists.of(ctx, r.reader, wl)
 	if err != nil || list.excluded {
-		return false, err
+		return target.Workload{}, false, err
 	}
-	r.delivery.Declare(instanceOf(wl))
-	r.targets.Track(workloadOf(wl, list.resources))
-	return true, nil
+	workload := workloadOf(wl, list.resources)
+	r.delivery.Declare(workload.Instance)
+	r.targets.Track(workload)
+	return workload, true, nil
 }
 
 // waited returns the time since this process first saw the deletion of a workload, and whether that is now. The deletion timestamp is not used: the
@@ -107,8 +109,8 @@ func (r *Reconciler) waited(name string) (waited time.Duration, first bool) {
 
 // lastReportsDelivered reports whether all reports of a deleted workload are delivered. If that cannot be checked, it
 // reports false, so that the workload waits until deletionGrace is over.
-func (r *Reconciler) lastReportsDelivered(ctx context.Context, wl *v1alpha1.ThreeportWorkload, left time.Duration) bool {
-	if !r.isDelivered(wl) { // the check below makes requests
+func (r *Reconciler) lastReportsDelivered(ctx context.Context, wl target.Workload, left time.Duration) bool {
+	if !r.isDelivered(wl.Instance) { // the check below makes requests
 		return false
 	}
 	select {
@@ -123,11 +125,11 @@ func (r *Reconciler) lastReportsDelivered(ctx context.Context, wl *v1alpha1.Thre
 	if err != nil {
 		ctrl.LoggerFrom(ctx).V(1).Info("Checking the deletion of resources failed", "error", err.Error())
 	}
-	return err == nil && observed && r.isDelivered(wl)
+	return err == nil && observed && r.isDelivered(wl.Instance)
 }
 
-// isDelivered reports whether no report of a workload's instance is pending.
-func (r *Reconciler) isDelivered(wl *v1alpha1.ThreeportWorkload) bool {
-	progress := r.delivery.Progress(instanceOf(wl))
+// isDelivered reports whether no report of an instance is pending.
+func (r *Reconciler) isDelivered(instance target.Instance) bool {
+	progress := r.delivery.Progress(instance)
 	return progress.Synced && progress.Pending == 0
 }

@@ -127,11 +127,11 @@ func (f *fakeDelivery) set(p target.DeliveryProgress) {
 	f.progress = p
 }
 
-func (f *fakeDelivery) Progress(target.Instance) target.DeliveryProgress {
+func (f *fakeDelivery) Progress(i target.Instance) target.DeliveryProgress {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	p := f.progress
-	p.Synced = !f.notSynced
+	p.Synced = !f.notSynced && slices.Contains(f.declared, i)
 	return p
 }
 

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 
@@ -91,6 +92,18 @@ func TestReconcile_TooManyResources_YoungestIsExcluded(t *testing.T) {
 	w.reconcile(longer.Name)
 	reconcileAll()
 	expect("without the oldest", older.Name, youngest.Name)
+
+	moved := w.stored(youngest.Name)
+	moved.Spec.WorkloadInstanceID++
+	moved.Spec.WorkloadResourceInstances = slices.Concat(longer.Spec.WorkloadResourceInstances, workload("", "e", "f", "g", "h").Spec.WorkloadResourceInstances)
+	w.must(shared.client.Update(t.Context(), moved))
+	w.reporter.ended, w.delivery.forgot = nil, nil
+	reconcileAll()
+	expect("with a longer list of the youngest for another instance", older.Name)
+	w.expectEnded(fmt.Sprintf("%s: ThreeportWorkload %s lists more resources than the agent has memory for", instanceOf(youngest), youngest.Name))
+	if got := w.delivery.forgotten(); len(got) != 1 || got[0] != instanceOf(youngest) {
+		t.Errorf("forgotten instances are %v, want %s", got, instanceOf(youngest))
+	}
 }
 
 func TestResourceLists_Transform_TakesListAndUnusedMetadata(t *testing.T) {

@@ -286,8 +286,12 @@ func (r *Reconciler) firstWritePriority(wl *v1alpha1.ThreeportWorkload) int {
 
 // exclude ends the watch of a workload whose list is not held.
 func (r *Reconciler) exclude(ctx context.Context, wl *v1alpha1.ThreeportWorkload) {
+	before, tracked := r.targets.Workload(wl.Name)
+	if !tracked { // an earlier process may have declared it
+		before = target.Workload{Name: wl.Name, Instance: instanceOf(wl)}
+	}
 	beside := r.targets.WorkloadsBeside(wl.Name)
-	tracked := r.targets.Forget(wl.Name)
+	r.targets.Forget(wl.Name)
 	r.mu.Lock()
 	w := r.workload(wl.Name)
 	known := w.excluded && !tracked
@@ -296,9 +300,9 @@ func (r *Reconciler) exclude(ctx context.Context, wl *v1alpha1.ThreeportWorkload
 	if known {
 		return
 	}
-	r.endUnusedInstance(target.Workload{Name: wl.Name, Instance: instanceOf(wl)}, "lists more resources than the agent has memory for")
+	r.endUnusedInstance(before, "lists more resources than the agent has memory for")
 	r.wake(beside)
-	ctrl.LoggerFrom(ctx).Info("The workload is not watched", "instance", instanceOf(wl).String(), "cause", r.lists.exclusion(wl.Name))
+	ctrl.LoggerFrom(ctx).Info("The workload is not watched", "instance", before.Instance.String(), "cause", r.lists.exclusion(wl.Name))
 }
 
 // forget drops all state of a workload.

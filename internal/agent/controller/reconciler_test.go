@@ -394,14 +394,32 @@ func TestFinalize_SlowCheck_IsBounded(t *testing.T) {
 	w.reconcile(wl.Name)
 	w.reporter.blockDeletionChecks = true
 	w.must(shared.client.Delete(t.Context(), wl))
-	stored := w.stored(wl.Name)
+	tracked, _ := w.targets.Workload(wl.Name)
 	begun := time.Now()
-	if w.reconciler.lastReportsDelivered(t.Context(), stored, 10*time.Millisecond) {
+	if w.reconciler.lastReportsDelivered(t.Context(), tracked, 10*time.Millisecond) {
 		t.Error("the last reports count as delivered although the check timed out")
 	}
 	if took := time.Since(begun); took > checkTimeout/2 {
 		t.Errorf("the check took %s, want 10ms", took)
 	}
+}
+
+// The last reports are those of the tracked instance. Another one that the spec names since has no initial sync.
+func TestFinalize_SpecNamesAnotherInstance_ReleasesAtOnce(t *testing.T) {
+	w := newWorld(t)
+	wl := workload("moves-deleted", "a")
+	w.create(wl)
+	w.reconcile(wl.Name)
+	w.must(shared.client.Delete(t.Context(), wl))
+	moved := w.stored(wl.Name)
+	moved.Spec.WorkloadInstanceID++
+	w.must(shared.client.Update(t.Context(), moved))
+	w.reconcile(wl.Name)
+	if w.stored(wl.Name) != nil {
+		t.Error("the workload was not released at once")
+	}
+	w.expectEnded(fmt.Sprintf("%s: ThreeportWorkload %s was deleted", instanceOf(wl), wl.Name))
+	w.expectEmpty()
 }
 
 func TestFinalize_DeletedBeforeStart_ReleasesAtOnce(t *testing.T) {
