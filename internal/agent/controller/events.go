@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"strings"
 	"sync"
 	"time"
 
@@ -87,13 +88,20 @@ type eventRecorder struct {
 	forbidden sync.Once // for the log
 }
 
+// eventName returns the name of an Event about an object. The API server limits names to 253 bytes, and a part of one must not end in a
+// dot or a dash.
+func eventName(object string, at time.Time) string {
+	const maxObjectName = 200
+	return fmt.Sprintf("%s.%x", strings.TrimRight(object[:min(len(object), maxObjectName)], ".-"), at.UnixNano())
+}
+
 // record completes an Event about a ThreeportWorkload and writes it.
 func (r *eventRecorder) record(ctx context.Context, wl *v1alpha1.ThreeportWorkload, ev eventsv1.Event) {
 	const controllerName = "threeport-agent"
 	host, _ := os.Hostname() // only for people
 	now := time.Now()
 	// Events about cluster-scoped objects are in this namespace.
-	ev.ObjectMeta = metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: fmt.Sprintf("%s.%x", truncate(wl.Name, 200), now.UnixNano())}
+	ev.ObjectMeta = metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: eventName(wl.Name, now)}
 	ev.EventTime = metav1.NewMicroTime(now)
 	ev.ReportingController, ev.ReportingInstance = controllerName, truncate(controllerName+"-"+host, 128)
 	ev.Note = truncate(ev.Note, maxNoteBytes)

@@ -68,3 +68,25 @@ func TestEvents_HealthAndDelivery_OneForEachChange(t *testing.T) {
 		}
 	}
 }
+
+// The longest name of an object does not fit into the name of an Event. The cut may be behind a dot.
+func TestEvents_LongestName_AreWritten(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	written := 0
+	w.reconciler.events.create = func(ctx context.Context, ev *eventsv1.Event) error {
+		err := shared.client.Create(ctx, ev)
+		if err != nil {
+			t.Errorf("the API server refuses the Event %s: %v", ev.Name, err)
+		}
+		written++
+		return err
+	}
+	wl := workload(strings.Repeat("a", 199)+"."+strings.Repeat("b", 53), "a")
+	w.create(wl)
+	w.verdict("Down", "Crash", "it crashes")
+	w.reconcile(wl.Name)
+	if written != 1 {
+		t.Errorf("%d Events were written, want 1", written)
+	}
+}
