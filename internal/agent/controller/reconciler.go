@@ -364,7 +364,7 @@ func (r *Reconciler) wake(others []string) {
 }
 
 // isNewRetry reports whether the annotation that requests another attempt has a value that no process has handled. The status has the
-// value of an earlier process. That of this process may not be written yet.
+// value of an earlier process. That of this process may not be written yet. The removal of the annotation is no request.
 func (r *Reconciler) isNewRetry(wl *v1alpha1.ThreeportWorkload) bool {
 	value := retryAnnotation(wl)
 	if value == wl.Status.Delivery.Retried {
@@ -373,7 +373,7 @@ func (r *Reconciler) isNewRetry(wl *v1alpha1.ThreeportWorkload) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	w := r.workload(wl.Name)
-	isNew := w.retried != value
+	isNew := value != "" && w.retried != value
 	w.retried = value
 	return isNew
 }

@@ -328,11 +328,11 @@ func TestIsNewRetry_StatusNotWritten_IsTrueOnce(t *testing.T) {
 	for i, want := range []struct {
 		annotation, written string
 		isNew               bool
-	}{{"1", "", true}, {"1", "", false}, {"1", "1", false}, {"2", "1", true}, {"2", "1", false}, {"2", "2", false}} {
+	}{{"1", "", true}, {"1", "", false}, {"1", "1", false}, {"2", "1", true}, {"2", "1", false}, {"2", "2", false}, {"", "2", false}, {"2", "", true}} {
 		wl.Annotations = map[string]string{v1alpha1.AnnotationRetryRejected: want.annotation}
 		wl.Status.Delivery.Retried = want.written
 		if got := r.isNewRetry(wl); got != want.isNew {
-			t.Errorf("step %d, annotation %s, written %q: %t, want %t", i, want.annotation, want.written, got, want.isNew)
+			t.Errorf("step %d, annotation %q, written %q: %t, want %t", i, want.annotation, want.written, got, want.isNew)
 		}
 	}
 }
