@@ -54,7 +54,7 @@ func (r *Reconciler) recordHealthEvent(ctx context.Context, wl *v1alpha1.Threepo
 // they may still be refused.
 func (r *Reconciler) recordDeliveryEvent(ctx context.Context, wl *v1alpha1.ThreeportWorkload, before []metav1.Condition) {
 	after := meta.FindStatusCondition(wl.Status.Conditions, v1alpha1.ConditionDelivered)
-	if after == nil || !r.isNewAnswer(wl.Name, meta.FindStatusCondition(before, v1alpha1.ConditionDelivered), after) {
+	if after == nil || !r.isNewAnswer(wl, meta.FindStatusCondition(before, v1alpha1.ConditionDelivered), after) {
 		return
 	}
 	eventType := corev1.EventTypeNormal
@@ -66,10 +66,10 @@ func (r *Reconciler) recordDeliveryEvent(ctx context.Context, wl *v1alpha1.Three
 
 // isNewAnswer records the reason of the condition Delivered, and reports whether it differs from the last one. Pending does
 // not count.
-func (r *Reconciler) isNewAnswer(workload string, before, after *metav1.Condition) bool {
+func (r *Reconciler) isNewAnswer(wl *v1alpha1.ThreeportWorkload, before, after *metav1.Condition) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	w := r.workload(workload)
+	w := r.workload(wl)
 	if w.answered == "" && before != nil && before.Reason != reasonPending { // an earlier process wrote the status
 		w.answered = before.Reason
 	}

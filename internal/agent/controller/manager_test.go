@@ -95,7 +95,7 @@ func TestReconciler_InManager(t *testing.T) {
 	w.eventually(eventuallyTimeout, "the deletion to wait for delivery", func() string {
 		w.reconciler.mu.Lock()
 		defer w.reconciler.mu.Unlock()
-		if w.reconciler.workload(wl.Name).deletedSince.IsZero() {
+		if w.reconciler.workload(wl).deletedSince.IsZero() {
 			return "the deletion was not seen"
 		}
 		return ""

@@ -293,7 +293,7 @@ func (r *Reconciler) exclude(ctx context.Context, wl *v1alpha1.ThreeportWorkload
 	beside := r.targets.WorkloadsBeside(wl.Name)
 	r.targets.Forget(wl.Name)
 	r.mu.Lock()
-	w := r.workload(wl.Name)
+	w := r.workload(wl)
 	known := w.excluded && !tracked
 	w.excluded = true
 	r.mu.Unlock()
@@ -372,7 +372,7 @@ func (r *Reconciler) isNewRetry(wl *v1alpha1.ThreeportWorkload) bool {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	w := r.workload(wl.Name)
+	w := r.workload(wl)
 	isNew := value != "" && w.retried != value
 	w.retried = value
 	return isNew
@@ -384,7 +384,7 @@ func (r *Reconciler) isNewReport(wl *v1alpha1.ThreeportWorkload) bool {
 	value := wl.Annotations[v1alpha1.AnnotationReportAgain]
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	w := r.workload(wl.Name)
+	w := r.workload(wl)
 	isNew := w.reportedAgain != nil && *w.reportedAgain != value && value != ""
 	w.reportedAgain = &value
 	return isNew

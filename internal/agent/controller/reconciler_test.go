@@ -241,7 +241,7 @@ func TestPollInterval_GrowsWithTheWorkloads(t *testing.T) {
 	for n, want := range map[int]time.Duration{1: statusInterval, 250: statusInterval, 1000: 20 * time.Second, 10_000: resyncInterval} {
 		w.reconciler.workloads = map[string]*workloadState{}
 		for i := range n {
-			w.reconciler.workload(fmt.Sprint(i))
+			w.reconciler.workload(workload(fmt.Sprint(i)))
 		}
 		if got := w.reconciler.pollInterval(); got != want {
 			t.Errorf("with %d workloads the interval is %s, want %s", n, got, want)
@@ -449,6 +449,30 @@ func TestFinalize_KeepsForeignFinalizer(t *testing.T) {
 		t.Errorf("stored is %v, want the workload with only the other finalizer", stored)
 	}
 	w.expectEmpty()
+}
+
+// The grace period of a deletion does not begin with that of an earlier ThreeportWorkload with the same name.
+func TestFinalize_CreatedAgain_WaitsAnew(t *testing.T) {
+	w := newWorld(t)
+	w.delivery.set(target.DeliveryProgress{Pending: 1})
+	first := workload("created-again", "a")
+	w.create(first)
+	w.reconcile(first.Name)
+	w.must(shared.client.Delete(t.Context(), first))
+	w.reconcile(first.Name)
+	stored := w.stored(first.Name)
+	stored.Finalizers = nil // by a person who does not wait
+	w.must(shared.client.Update(t.Context(), stored))
+
+	second := workload(first.Name, "a")
+	w.create(second)
+	w.reconcile(second.Name)
+	w.clock = w.clock.Add(deletionGrace)
+	w.must(shared.client.Delete(t.Context(), second))
+	w.reconcile(second.Name)
+	if w.stored(second.Name) == nil {
+		t.Error("the workload was released before its last reports and before the grace period ended")
+	}
 }
 
 // The workload stays tracked until the finalizer is removed.

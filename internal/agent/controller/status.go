@@ -63,7 +63,7 @@ func (r *Reconciler) pollInterval() time.Duration {
 func (r *Reconciler) writeDelay(wl *v1alpha1.ThreeportWorkload, v verdict, u urgency) time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	w, now, current := r.workload(wl.Name), r.now(), wl.Status
+	w, now, current := r.workload(wl), r.now(), wl.Status
 	if w.lastWrite.IsZero() && current.ObservedGeneration != 0 {
 		w.lastWrite = w.firstSeen // An earlier process wrote the status. The first observations of this one may be incomplete.
 	}
@@ -88,7 +88,7 @@ func (r *Reconciler) write(ctx context.Context, wl *v1alpha1.ThreeportWorkload, 
 		return false, fmt.Errorf("write status of ThreeportWorkload %s: %w", wl.Name, err)
 	}
 	r.mu.Lock()
-	r.workload(wl.Name).recordWrite(r.now())
+	r.workload(wl).recordWrite(r.now())
 	r.mu.Unlock()
 	r.recordEvents(ctx, wl, before.Status)
 	return true, nil
@@ -105,7 +105,7 @@ func (r *Reconciler) status(wl *v1alpha1.ThreeportWorkload, progress target.Deli
 	current := withoutFutureTimes(wl.Status, r.now())
 	observed, pods := r.reporter.ResourceStatuses(wl.Name)
 	status.Resources = resourceStatuses(observed, progress.Operations, storedResources(wl))
-	setHealthSince(status.Resources, current.Resources, r.firstSeen(wl.Name), r.now())
+	setHealthSince(status.Resources, current.Resources, r.firstSeen(wl), r.now())
 	setHealth(&status, current, v, transitionTime(status.Resources, current, v.status, r.now()))
 	status.CauseSince = causeSince(status, current, r.now())
 	setCounts(&status, observed, pods)
@@ -155,10 +155,10 @@ func resourceStatuses(
 }
 
 // firstSeen is when this process first saw a workload.
-func (r *Reconciler) firstSeen(workload string) time.Time {
+func (r *Reconciler) firstSeen(wl *v1alpha1.ThreeportWorkload) time.Time {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.workload(workload).firstSeen
+	return r.workload(wl).firstSeen
 }
 
 // maxClockLead is how far the clock of another agent may be ahead of this one.

@@ -120,7 +120,7 @@ func (r *Reconciler) recordTransition(wl *v1alpha1.ThreeportWorkload) {
 		return
 	}
 	r.mu.Lock()
-	w := r.workload(wl.Name)
+	w := r.workload(wl)
 	stale := s.HealthSince.Time.Before(w.lastTransition) // The cache does not have the latest write yet.
 	if !stale {
 		w.lastTransition = s.HealthSince.Time

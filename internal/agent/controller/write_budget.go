@@ -7,6 +7,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/threeport/threeport-agent/api/v1alpha1"
 )
@@ -40,7 +41,7 @@ const (
 // because after a start their writes come together.
 func (r *Reconciler) confirmationWait(wl *v1alpha1.ThreeportWorkload) time.Duration {
 	r.mu.Lock()
-	last := r.workload(wl.Name).ownWrite
+	last := r.workload(wl).ownWrite
 	r.mu.Unlock()
 	if confirmed := wl.Status.ConfirmedAt; confirmed != nil && !confirmed.After(r.now()) { // else an earlier agent's clock was ahead
 		last = later(last, confirmed.Time)
@@ -107,6 +108,7 @@ func withoutRoutine(status v1alpha1.ThreeportWorkloadStatus) *v1alpha1.Threeport
 
 // workloadState is what this process knows of a workload, beside the registry.
 type workloadState struct {
+	uid       types.UID // of the ThreeportWorkload
 	firstSeen time.Time
 	// lastWrite is the time of the last write; firstSeen if an earlier process wrote the status.
 	lastWrite time.Time
@@ -128,12 +130,12 @@ type workloadState struct {
 	excluded bool
 }
 
-// workload returns the state of a workload; with mu held.
-func (r *Reconciler) workload(name string) *workloadState {
-	w := r.workloads[name]
-	if w == nil {
-		w = &workloadState{firstSeen: r.now()}
-		r.workloads[name] = w
+// workload returns the state of a workload; with mu held. A ThreeportWorkload that was created again does not have that of the former one.
+func (r *Reconciler) workload(wl *v1alpha1.ThreeportWorkload) *workloadState {
+	w := r.workloads[wl.Name]
+	if w == nil || w.uid != wl.UID {
+		w = &workloadState{uid: wl.UID, firstSeen: r.now()}
+		r.workloads[wl.Name] = w
 	}
 	return w
 }
