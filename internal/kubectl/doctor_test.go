@@ -131,6 +131,11 @@ var situations = []struct {
 		in.certificates[0].certificates[0].NotAfter = goldenTime.Add(-time.Hour)
 		in.certificates[1].certificates[0].NotAfter = goldenTime.Add(9 * 24 * time.Hour)
 	}, exitNotHealthy},
+	{"not-ready", func(in *installation) {
+		wl := &in.workloads.items[0]
+		wl.Status.Delivery = v1alpha1.DeliveryStatus{Pending: 1, LastError: "not ready: read Secret app/tls: context deadline exceeded"}
+		setCondition(wl, v1alpha1.ConditionDelivered, metav1.ConditionFalse, "Pending", "1 report is not delivered yet: "+wl.Status.Delivery.LastError)
+	}, exitHealthy},
 	{"out-of-memory", func(in *installation) {
 		in.silence()
 		terminate(in, "CrashLoopBackOff", "OOMKilled", 137)

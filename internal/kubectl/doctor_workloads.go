@@ -219,9 +219,10 @@ var outages = []outage{
 func checkDelivery(in *installation) []finding {
 	advice := maps.Clone(deliveryAdvice)
 	advice["Pending"] = conditionAdvice{severityWarning, "Wait for a minute, and repeat the command: the agent may have just started.", runbook + "not-delivering"}
+	const notReady = "not ready: " // the agent waits for the API server of its cluster, not for the control plane
 	lastError := ""
 	for i := range in.workloads.items {
-		if d := &in.workloads.items[i].Status.Delivery; d.Pending > 0 {
+		if d := &in.workloads.items[i].Status.Delivery; d.Pending > 0 && !strings.HasPrefix(d.LastError, notReady) {
 			lastError = cmp.Or(lastError, d.LastError)
 		}
 	}

@@ -85,7 +85,7 @@ func newBenchOn(config Config, box *outbox.Outbox, sender Sender) *bench {
 		b.mu.Lock()
 		defer b.mu.Unlock()
 		b.logs = append(b.logs, line)
-	}, funcr.Options{})
+	}, funcr.Options{Verbosity: 1})
 	b.Notifier = New(config, b.box, sender, nil, NewMetrics(b.registry, b.box), log)
 	return b
 }

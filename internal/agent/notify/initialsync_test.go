@@ -41,10 +41,10 @@ func TestNotifier_InitialSyncComesBeforeEvents(t *testing.T) {
 		sender := fails()
 		b := newBenchOf(DefaultConfig(), outbox.Config{InitialSync: true, Backoff: outbox.DefaultConfig().Backoff}, sender)
 		busy := &threeport.Error{StatusCode: 429, RetryAfter: 7 * time.Second}
-		a := &syncer{box: b.box, errs: []error{ErrIncomplete, ErrIncomplete, ErrNotObserved, ErrNotObserved, busy}}
+		a := &syncer{box: b.box, errs: []error{ErrIncomplete, ErrIncomplete, ErrNotReady, ErrNotReady, busy}}
 		b.syncer = a
 		b.settle(t, observe.Event{Workload: shop, UID: "a"})
-		if want := []time.Duration{0, 0, 0, notObservedDelay, 3 * notObservedDelay, 3*notObservedDelay + 7*time.Second}; !slices.Equal(a.tries, want) {
+		if want := []time.Duration{0, 0, 0, deferDelay, 3 * deferDelay, 3*deferDelay + 7*time.Second}; !slices.Equal(a.tries, want) {
 			t.Errorf("it was tried at %v, want %v", a.tries, want)
 		}
 		if want := []int{1, 1, 1, 1, 1, 2}; !slices.Equal(a.counts, want) {

@@ -14,27 +14,20 @@ import (
 )
 
 // InitialSyncer reads the remote state of an instance and passes it to the outbox ([outbox.Outbox.Seed]). Its errors are
-// like those of a [Sender], or [ErrNotObserved], or [ErrIncomplete]. Attempt counts from 1.
+// like those of a [Sender], or [ErrNotReady], or [ErrIncomplete]. Attempt counts from 1.
 type InitialSyncer interface {
 	InitialSync(ctx context.Context, instance target.Instance, attempt int) error
 }
 
-// ErrNotObserved is the error of an initial sync before all objects of the workload have been listed.
-var ErrNotObserved = errors.New("not all objects of the workload have been listed yet")
+// ErrNotReady is the error of a report that the agent cannot send yet, because it could not read the objects. The error that wraps it has
+// the cause. Users see both, and kubectl threeport doctor knows the text.
+var ErrNotReady = errors.New("not ready")
 
 // ErrIncomplete is the error of an initial sync that has read a part of the rows. It goes on in the next turn of the instance.
 var ErrIncomplete = errors.New("not all rows of the workload have been read yet")
 
-// notObservedDelay is the first wait after [ErrNotObserved].
-const notObservedDelay = 200 * time.Millisecond
-
-// firstWait returns the first wait after one of these errors.
-func firstWait(err error) time.Duration {
-	if errors.Is(err, ErrIncomplete) {
-		return 0
-	}
-	return notObservedDelay
-}
+// deferDelay is the first wait after [ErrNotReady].
+const deferDelay = 200 * time.Millisecond
 
 // Config sets how reports are delivered.
 type Config struct {

@@ -22,11 +22,11 @@ func OperationRow(op observe.Operation, known bool) (threeport.WorkloadResourceI
 	return threeport.WorkloadResourceInstance{LastOperation: &last, RuntimeDefinition: definition}, nil
 }
 
-// load returns an operation with its body. The error is [ErrNotObserved] if the body cannot be read now.
+// load returns an operation with its body. The error is [ErrNotReady] if the body cannot be read now.
 func load(ctx context.Context, op observe.Operation) (observe.Operation, error) {
 	op, err := op.Load(ctx)
 	if err != nil {
-		return op, fmt.Errorf("%w: %w", ErrNotObserved, err)
+		return op, fmt.Errorf("%w: %w", ErrNotReady, err)
 	}
 	return op, nil
 }

@@ -27,7 +27,7 @@ import (
 //	quota_exceeded in a set                         Refuse: sent again; other reports do not wait
 //	401, another 403                                Nack: sent again; the whole delivery pauses
 //	network, 5xx, 408, 425, 429, a proxy's 404      Nack: sent again
-//	[ErrNotObserved]                                Defer: sent again, and no failure
+//	[ErrNotReady]                                   Defer: sent again, and no failure of the delivery
 //	[ErrIncomplete]                                 Defer, without a wait
 //	[ErrProtocolChanged]                            Requeue: sent again at once
 //	any, after the context has ended                Nack: pending at the next start
@@ -41,12 +41,7 @@ func (n *Notifier) settle(ctx context.Context, item outbox.Item, result Result) 
 		n.outbox.Nack(item, outbox.Failure{Cause: err}) // cancelled; Run counts what remains
 		return
 	}
-	switch {
-	case errors.Is(err, ErrNotObserved), errors.Is(err, ErrIncomplete):
-		n.outbox.Defer(item, firstWait(err))
-		return
-	case errors.Is(err, ErrProtocolChanged):
-		n.outbox.Requeue(item)
+	if n.settleUnsent(item, err) {
 		return
 	}
 	switch kind := threeport.KindOf(err); kind {
@@ -79,6 +74,21 @@ func (n *Notifier) settle(ctx context.Context, item outbox.Item, result Result) 
 	}
 }
 
+// settleUnsent settles an item that was not sent, and reports whether this is one.
+func (n *Notifier) settleUnsent(item outbox.Item, err error) bool {
+	switch {
+	case errors.Is(err, ErrNotReady):
+		n.deferItem(item, err)
+	case errors.Is(err, ErrIncomplete):
+		n.outbox.Defer(item, 0, nil)
+	case errors.Is(err, ErrProtocolChanged):
+		n.outbox.Requeue(item)
+	default:
+		return false
+	}
+	return true
+}
+
 // notFound settles an item without a row. A row that was removed does not come back. A row that never was may be created
 // later, or the ID in the ThreeportWorkload is wrong.
 func (n *Notifier) notFound(item outbox.Item, err error) {
@@ -89,7 +99,7 @@ func (n *Notifier) notFound(item outbox.Item, err error) {
 	}
 	missing := n.outbox.MissingRow(item)
 	if missing.Unclear {
-		n.outbox.Defer(item, notObservedDelay)
+		n.deferItem(item, fmt.Errorf("%w: the control plane has not answered the status of the instance yet", ErrNotReady))
 		return
 	}
 	refusal, row := target.UnknownInstance, item.Report.Instance().String()
@@ -108,6 +118,12 @@ func (n *Notifier) notFound(item outbox.Item, err error) {
 	if n.outbox.Refuse(item, refusal, cause) {
 		n.warnItem("The control plane does not know "+row+". The reports are kept and sent again.", item, err)
 	}
+}
+
+// deferItem gives an item back that cannot be sent yet.
+func (n *Notifier) deferItem(item outbox.Item, err error) {
+	n.outbox.Defer(item, deferDelay, err)
+	n.log.V(1).Info("A report cannot be sent yet. It is tried again.", logValues(item, err)...)
 }
 
 // fail gives an item back to be sent again. An outage has one line, and another one if the control plane refuses the credentials later.

@@ -308,8 +308,8 @@ func TestOutbox_Defer_IsNoFailure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := New(paced, nil)
 		items := takeAll(t, o, "a", "b")
-		o.Defer(items["a"], time.Minute)
-		o.Defer(items["b"], time.Minute)
+		o.Defer(items["a"], time.Minute, nil)
+		o.Defer(items["b"], time.Minute, nil)
 		expectSuspended(t, o, false)
 		expectPending(t, o, 2, 0)
 		for range 2 {

@@ -95,7 +95,7 @@ func TestOutbox_Next_SyncsAreLimited(t *testing.T) {
 	if item := take(t, o); item.Report.Instance() != other {
 		t.Errorf("took %s, want a report beside the initial syncs", item.Report)
 	}
-	o.Defer(syncs[0], 0)
+	o.Defer(syncs[0], 0, nil)
 	if item := take(t, o); item.Report == syncs[1].Report {
 		t.Errorf("took %s again", item.Report)
 	}

@@ -232,12 +232,16 @@ func (o *Outbox) requeueFailed(e *entry, item Item, cause error, after time.Dura
 // Defer settles an item that this side cannot send yet, as if it had not been taken. It comes again after a wait that
 // doubles each time, up to five seconds. An item that was taken after [Outbox.Close] is not sent again by this process, because the
 // reason no longer passes. It is kept if it would be lost, else dropped. One that was taken before is tried once more: Close may have
-// removed the reason.
-func (o *Outbox) Defer(item Item, after time.Duration) {
+// removed the reason. The cause is the last error of the instance until the control plane accepts a report of it; nil for an item that
+// makes progress.
+func (o *Outbox) Defer(item Item, after time.Duration, cause error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	e := o.takeBack(item)
 	e.retry.deferTo(time.Now(), after)
+	if cause != nil && e.report != nil {
+		o.account(e.report.Instance()).lastError = cause.Error()
+	}
 	switch {
 	case item.last && mustPersist(e.report):
 		o.putBack(e, item)

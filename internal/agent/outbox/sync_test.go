@@ -45,7 +45,7 @@ func TestOutbox_Close_DropsDeferredInitialSyncs(t *testing.T) {
 	o := New(Config{InitialSync: true}, records{})
 	o.Offer(event("a", "1"))
 	o.Close()
-	o.Defer(expectTake(t, o, InitialSync{shop}.String()), 0)
+	o.Defer(expectTake(t, o, InitialSync{shop}.String()), 0, nil)
 	if _, err := o.Next(t.Context()); !errors.Is(err, ErrClosed) || o.Pending() != 1 {
 		t.Errorf("%d reports are pending: %v", o.Pending(), err)
 	}
@@ -57,7 +57,7 @@ func TestOutbox_DeferAfterClose_TriesOnceMore(t *testing.T) {
 	o.Offer(event("a", "1"))
 	item := expectTake(t, o, InitialSync{shop}.String())
 	o.Close()
-	o.Defer(item, 0)
+	o.Defer(item, 0, nil)
 	item, err := o.Next(t.Context())
 	if err != nil || item.Report != (InitialSync{shop}) {
 		t.Fatalf("the outbox returned %v and %v, want the initial sync again", item.Report, err)
@@ -82,11 +82,11 @@ func TestOutbox_InitialSync_FewerTurnsComeFirst(t *testing.T) {
 	}
 	for range 3 {
 		for id := range int64(3) {
-			o.Defer(turn(id+1), 0)
+			o.Defer(turn(id+1), 0, nil)
 		}
 	}
 	offer(4)
-	o.Defer(turn(4), 0)
+	o.Defer(turn(4), 0, nil)
 	offer(5)
 	for _, id := range []int64{5, 4, 1} {
 		turn(id)
@@ -365,7 +365,7 @@ func TestOutbox_Close_DoesNotWaitForRefusedReports(t *testing.T) {
 		settle func(*Outbox, Item)
 	}{
 		{"the instance is unknown", func(o *Outbox, item Item) { o.Refuse(item, target.UnknownInstance, errUnknown) }},
-		{"it is not clear which row is missing", func(o *Outbox, item Item) { o.Defer(item, 0) }},
+		{"it is not clear which row is missing", func(o *Outbox, item Item) { o.Defer(item, 0, nil) }},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			kept := records{}

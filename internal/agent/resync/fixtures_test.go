@@ -343,12 +343,12 @@ func (w *world) syncNow() {
 		tries++
 		if err := w.InitialSync(w.t.Context(), initial.Workload, tries); err == nil {
 			w.box.Ack(item, outbox.Receipt{})
-		} else if w.box.Defer(item, 0); tries > maxAttempts {
+		} else if w.box.Defer(item, 0, err); tries > maxAttempts {
 			w.t.Fatalf("the initial sync failed: %v", err)
 		}
 	}
 	for _, item := range rest {
-		w.box.Defer(item, 0)
+		w.box.Defer(item, 0, nil)
 	}
 }
 

@@ -3,6 +3,7 @@ package resync
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"time"
 
@@ -34,7 +35,7 @@ const turnTime = 500 * time.Millisecond
 const longerAfter = 20
 
 // InitialSync reads the remote state of an instance and passes it to the outbox. Attempt counts from 1. It returns
-// [notify.ErrNotObserved] while not all of the instance has been listed, [notify.ErrIncomplete] if its turn has ended, and
+// [notify.ErrNotReady] while not all of the instance has been listed, [notify.ErrIncomplete] if its turn has ended, and
 // otherwise the errors of the control plane.
 func (r *Resyncer) InitialSync(ctx context.Context, instance target.Instance, attempt int) error {
 	found := r.beginTurn(instance)
@@ -95,16 +96,16 @@ func (r *Resyncer) forgetUndeclared() {
 	r.forgetAt = 2 * max(len(r.lastState), len(r.incomplete))
 }
 
+// errNotListed is the cause of an initial sync that is not ready, unless the API server fails.
+var errNotListed = errors.New("not all objects of the workload have been listed yet")
+
 // stateOf returns what the cluster has of an instance. When the agent stops, the informers end before the last reports
 // are delivered. Then it returns the state of the last attempt.
 func (r *Resyncer) stateOf(ctx context.Context, s *remoteState) (observe.DesiredState, error) {
 	ctx, cancel := context.WithTimeout(ctx, stateTimeout)
 	defer cancel()
 	desired, complete, err := r.desiredState(ctx, s.instance, s.turnEnd)
-	switch {
-	case err != nil:
-		r.log.V(1).Info("Reading the objects of a workload failed", "instance", s.instance.String(), "error", err.Error())
-	case complete:
+	if err == nil && complete {
 		return desired, nil
 	}
 	r.mu.Lock()
@@ -116,7 +117,10 @@ func (r *Resyncer) stateOf(ctx context.Context, s *remoteState) (observe.Desired
 		r.incomplete[s.instance] = s
 		return observe.DesiredState{}, notify.ErrIncomplete
 	}
-	return observe.DesiredState{}, notify.ErrNotObserved
+	if err == nil {
+		err = errNotListed
+	}
+	return observe.DesiredState{}, fmt.Errorf("%w: %w", notify.ErrNotReady, err)
 }
 
 // remoteState is what the control plane has of an instance.

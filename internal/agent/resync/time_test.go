@@ -71,13 +71,13 @@ func (b *bench) rows(answer func(id int64) error) {
 
 func TestResyncer_InitialSync_WaitsUntilAllIsListed(t *testing.T) {
 	b := newBench(0)
-	if err := b.InitialSync(t.Context(), shop, 1); !errors.Is(err, notify.ErrNotObserved) {
+	if err := b.InitialSync(t.Context(), shop, 1); !errors.Is(err, notify.ErrNotReady) {
 		t.Errorf("got %v", err)
 	}
 	b.cluster.edit(shop, func(*observe.DesiredState) {})
 	b.cluster.failing = errors.New("no answer")
-	if err := b.InitialSync(t.Context(), shop, 1); !errors.Is(err, notify.ErrNotObserved) {
-		t.Errorf("got %v", err)
+	if err := b.InitialSync(t.Context(), shop, 1); !errors.Is(err, notify.ErrNotReady) || !errors.Is(err, b.cluster.failing) {
+		t.Errorf("got %v, want %v with the cause %v", err, notify.ErrNotReady, b.cluster.failing)
 	}
 	b.cluster.failing = nil
 	if err := b.InitialSync(t.Context(), shop, 1); err != nil || b.box.count() != 1 {
@@ -98,7 +98,7 @@ func TestResyncer_InitialSync_AfterTheInformersHaveEnded(t *testing.T) {
 		}
 		b.cluster.forget(shop)
 		b.rows(func(int64) error { return nil })
-		if err := b.InitialSync(t.Context(), shop, 2); !errors.Is(err, notify.ErrNotObserved) {
+		if err := b.InitialSync(t.Context(), shop, 2); !errors.Is(err, notify.ErrNotReady) {
 			t.Errorf("the initial sync uses an incomplete state: %v", err)
 		}
 		cancel()
@@ -106,7 +106,7 @@ func TestResyncer_InitialSync_AfterTheInformersHaveEnded(t *testing.T) {
 		if err := b.InitialSync(t.Context(), shop, 2); err != nil || b.box.count() != 1 {
 			t.Errorf("%d initial syncs are done: %v", b.box.count(), err)
 		}
-		if err := b.InitialSync(t.Context(), instanceOf(2), 1); !errors.Is(err, notify.ErrNotObserved) {
+		if err := b.InitialSync(t.Context(), instanceOf(2), 1); !errors.Is(err, notify.ErrNotReady) {
 			t.Errorf("one that was never seen: %v", err)
 		}
 	})

@@ -20,7 +20,7 @@ type DeliveryProgress struct {
 	Dropped int64
 	// Synced is true if the initial sync is done.
 	Synced bool
-	// LastError is the latest failure since the last success.
+	// LastError is the latest failure since the last success, or why a report could not be sent yet.
 	LastError string
 	// Refusal is why the control plane refuses pending reports of the instance for now; empty if it refuses none.
 	Refusal Refusal
