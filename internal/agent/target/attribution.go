@@ -51,18 +51,11 @@ func (r *Registry) attributions(id Identity) []Attribution {
 			} else {
 				found = append(found, r.attributionsByOwner(at)...)
 			}
-			n := r.graph.nodes[at.UID]
-			if n == nil {
-				continue
-			}
-			if labels == nil {
+			if n := r.graph.nodes[at.UID]; n != nil && labels == nil {
 				labels = n.Instances
 			}
-			for _, owner := range n.Owners {
-				if _, ok := seen[owner.UID]; !ok && len(seen) <= MaxAncestors && r.graph.isValid(owner) {
-					seen[owner.UID] = struct{}{}
-					next = append(next, owner)
-				}
+			for owner := range r.graph.newOwners(at.UID, seen) {
+				next = append(next, owner)
 			}
 		}
 		if len(found) > 0 {

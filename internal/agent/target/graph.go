@@ -1,6 +1,7 @@
 package target
 
 import (
+	"iter"
 	"maps"
 	"slices"
 	"time"
@@ -208,16 +209,9 @@ func (g *graph) ancestors(uid types.UID) []Identity {
 	var out []Identity
 	seen := map[types.UID]struct{}{uid: {}}
 	for queue := []types.UID{uid}; len(queue) > 0; queue = queue[1:] {
-		n := g.nodes[queue[0]]
-		if n == nil {
-			continue
-		}
-		for _, owner := range n.Owners {
-			if _, ok := seen[owner.UID]; !ok && len(seen) <= MaxAncestors {
-				seen[owner.UID] = struct{}{}
-				out = append(out, owner)
-				queue = append(queue, owner.UID)
-			}
+		for owner := range g.newOwners(queue[0], seen) {
+			out = append(out, owner)
+			queue = append(queue, owner.UID)
 		}
 	}
 	return out
@@ -227,17 +221,35 @@ func (g *graph) ancestors(uid types.UID) []Identity {
 func (g *graph) controllers(uid types.UID) []Identity {
 	var out []Identity
 	seen := map[types.UID]struct{}{uid: {}}
-	for n := g.nodes[uid]; n != nil && len(n.Owners) > 0 && len(out) < MaxAncestors; {
-		owner := n.Owners[0]
-		if _, cycle := seen[owner.UID]; cycle {
+	for grows := true; grows; {
+		grows = false
+		for owner := range g.newOwners(uid, seen) {
+			out, uid, grows = append(out, owner), owner.UID, true
 			break
 		}
-		seen[owner.UID] = struct{}{}
-		out = append(out, owner)
-		n = g.nodes[owner.UID]
 	}
 	slices.Reverse(out)
 	return out
+}
+
+// newOwners iterates over the owners of an object that were not seen in a walk, and adds them to the seen ones. It leaves out references
+// that are not valid, and ends when MaxAncestors were seen besides the first object. An unknown object has no owners.
+func (g *graph) newOwners(uid types.UID, seen map[types.UID]struct{}) iter.Seq[Identity] {
+	return func(yield func(Identity) bool) {
+		n := g.nodes[uid]
+		if n == nil {
+			return
+		}
+		for _, owner := range n.Owners {
+			if _, ok := seen[owner.UID]; ok || len(seen) > MaxAncestors || !g.isValid(owner) {
+				continue
+			}
+			seen[owner.UID] = struct{}{}
+			if !yield(owner) {
+				return
+			}
+		}
+	}
 }
 
 // isValid reports whether an owner reference names the object of its UID. The author of an object chooses the UID, so a reference

@@ -11,24 +11,19 @@ func (r *Registry) OwnerPath(uid types.UID, owner Ref) []Identity {
 	if owner == (Ref{}) {
 		return r.graph.controllers(uid)
 	}
-	childOf := map[types.UID]Identity{uid: {}} // by the owner's UID
+	seen := map[types.UID]struct{}{uid: {}}
+	childOf := map[types.UID]Identity{} // by the owner's UID
 	for queue := []types.UID{uid}; len(queue) > 0; queue = queue[1:] {
-		n := r.graph.nodes[queue[0]]
-		if n == nil {
-			continue
-		}
-		for _, next := range n.Owners {
-			if _, seen := childOf[next.UID]; seen || len(childOf) > MaxAncestors {
-				continue
-			}
+		for next := range r.graph.newOwners(queue[0], seen) {
+			child := r.graph.nodes[queue[0]].Identity
 			if r.graph.matches(next, owner) {
 				var path []Identity
-				for at := n.Identity; at.UID != uid; at = childOf[at.UID] {
+				for at := child; at.UID != uid; at = childOf[at.UID] {
 					path = append(path, at)
 				}
 				return path
 			}
-			childOf[next.UID] = n.Identity
+			childOf[next.UID] = child
 			queue = append(queue, next.UID)
 		}
 	}

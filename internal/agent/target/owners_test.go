@@ -15,6 +15,9 @@ func TestOwnerPath(t *testing.T) {
 		job           = ident(replicaSetKind, "cron-1", "uid-cron-1")
 		parent        = ident(nodeKind, "parent", "uid-parent")
 		clusterParent = clusterScoped(parent)
+
+		foreign          = Identity{Ref: Ref{Group: "apps", Kind: "Deployment", Namespace: "evil", Name: "d"}, UID: "uid-evil"}
+		foreignReference = ident(deploymentKind, "d", foreign.UID)
 	)
 	for _, c := range []struct {
 		reason  string
@@ -72,6 +75,16 @@ func TestOwnerPath(t *testing.T) {
 			owner:  web.Ref,
 		},
 		{
+			reason:  "a reference with the UID of an object in another namespace is no path",
+			objects: []Object{owned(foreign), owned(webRS, foreignReference), owned(webPod, webRS)},
+			owner:   foreign.Ref,
+		},
+		{
+			reason:  "zero Ref: a reference into another namespace does not count",
+			objects: []Object{owned(foreign), owned(webRS, foreignReference), owned(webPod, webRS)},
+			want:    "web-1",
+		},
+		{
 			reason:  "zero Ref: the whole chain of controllers",
 			objects: []Object{owned(web), owned(webRS, web), owned(webPod, webRS, job)},
 			want:    "web web-1",
@@ -103,6 +116,7 @@ func TestOwnerPath(t *testing.T) {
 }
 
 func TestUnresolvedOwners(t *testing.T) {
+	foreign := Identity{Ref: Ref{Group: "apps", Kind: "Deployment", Namespace: "evil", Name: "d"}, UID: "uid-evil"}
 	tests := []struct {
 		reason  string
 		listed  []Identity
@@ -140,6 +154,12 @@ func TestUnresolvedOwners(t *testing.T) {
 			listed: []Identity{web},
 		},
 		{
+			reason:  "a reference with the UID of a listed object in another namespace is no answer",
+			listed:  []Identity{foreign},
+			objects: []Object{owned(foreign), owned(webPod, ident(deploymentKind, "d", foreign.UID), webRS)},
+			want:    []types.UID{webRS.UID},
+		},
+		{
 			reason:  "the search ends in an owner cycle",
 			listed:  []Identity{web},
 			objects: []Object{owned(webRS, webPod), owned(webPod, webRS)},
@@ -160,6 +180,20 @@ func TestUnresolvedOwners(t *testing.T) {
 				t.Errorf("got %q, want %q", got, tt.want)
 			}
 		})
+	}
+}
+
+// The author of an object chooses the UIDs of its owner references. An object in another namespace has no influence on its Events.
+func TestObjectWithOwners_ReferenceIntoAnotherNamespace_IsLeftOut(t *testing.T) {
+	r := NewRegistry()
+	foreign := Identity{Ref: Ref{Group: "apps", Kind: "Deployment", Namespace: "evil", Name: "d"}, UID: "uid-evil"}
+	dropping := owned(foreign)
+	dropping.DropsEvents = true
+	for _, o := range []Object{dropping, owned(webPod, ident(deploymentKind, "d", foreign.UID))} {
+		r.Upsert(o)
+	}
+	if got := r.ObjectWithOwners(webPod.UID); len(got) != 1 || got[0].Identity != webPod {
+		t.Errorf("the object and its owners are %v, want only %s", got, webPod.Ref)
 	}
 }
 
