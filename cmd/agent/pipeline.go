@@ -20,6 +20,7 @@ import (
 
 // pipeline has the stages with goroutines of their own, except for the reconciler, which the manager runs.
 type pipeline struct {
+	leaderElect bool
 	reporter    *reporter.Reporter
 	ownRules    *rules.Live               // nil without --health-rules
 	redaction   *redact.Live              // nil without --redaction-rules
@@ -61,20 +62,34 @@ func (p pipeline) runUnder(ctx context.Context, mgr manager.Manager) error {
 //  1. The informers end. The reporter offers the changes in its queues, and ends. The resyncer and the negotiation end too.
 //  2. The notifier flushes what is in the outbox, and ends.
 //
-// If leading ends but untilStopped does not, this replica has lost the lease. Then the notifier ends at once, because another
-// replica may send already.
+// If leading ends but untilStopped does not, this replica has lost the lease, or another part of the manager has failed. With an
+// election, the notifier then ends at once, because another replica may send already. Otherwise it flushes.
 func (p pipeline) run(leading, untilStopped context.Context) error {
+	return p.deliverBeside(leading, untilStopped, p.observe)
+}
+
+// deliverBeside runs the notifier beside the stages that offer reports. They end with the context leading.
+func (p pipeline) deliverBeside(leading, untilStopped context.Context, observe func(leading context.Context)) error {
 	delivery, stop := context.WithCancelCause(context.WithoutCancel(leading))
 	defer stop(nil)
-	lostLease := func() bool { return leading.Err() != nil && untilStopped.Err() == nil }
+	mayHaveLostLease := func() bool { return p.leaderElect && leading.Err() != nil && untilStopped.Err() == nil }
 	defer context.AfterFunc(leading, func() {
-		if lostLease() {
+		if mayHaveLostLease() {
 			stop(notify.ErrLeadershipLost)
 		}
 	})()
 	delivered := make(chan error, 1)
 	go func() { delivered <- p.notifier.Run(delivery) }()
+	observe(leading)
+	if mayHaveLostLease() { // the function above may not have run yet
+		stop(notify.ErrLeadershipLost)
+	}
+	stop(nil)
+	return <-delivered
+}
 
+// observe runs the stages that offer reports, and those beside them, until the context ends.
+func (p pipeline) observe(leading context.Context) {
 	var others sync.WaitGroup
 	others.Go(func() { p.reporter.Run(leading) })
 	if p.negotiation != nil {
@@ -99,9 +114,4 @@ func (p pipeline) run(leading, untilStopped context.Context) error {
 		others.Go(func() { p.renewer.Run(leading) })
 	}
 	others.Wait()
-	if lostLease() { // the function above may not have run yet
-		stop(notify.ErrLeadershipLost)
-	}
-	stop(nil)
-	return <-delivered
 }

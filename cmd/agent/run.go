@@ -74,7 +74,7 @@ func run(ctx context.Context, o *options, live *liveConfig) (err error) {
 		return fmt.Errorf("set up the controller: %w", err)
 	}
 	// Targets → objects and Events → reports in the outbox.
-	p := pipeline{ownRules: ownRules, redaction: o.reporter.Redaction, filters: o.reporter.Filters}
+	p := pipeline{leaderElect: o.leaderElect, ownRules: ownRules, redaction: o.reporter.Redaction, filters: o.reporter.Filters}
 	if p.heartbeat, err = newHeartbeat(o, config, reconciler, log("heartbeat")); err != nil {
 		return err
 	}
