@@ -76,7 +76,7 @@ func TestAssessor_Since_IsThatOfTheCluster(t *testing.T) {
 
 // An object that does not exist has no record of its deletion. All readers get the time at which the agent saw it.
 func TestHealthStarts(t *testing.T) {
-	h := healthStarts{workloads: map[string]map[target.Ref]healthStart{}}
+	h := healthStarts{workloads: map[string]workloadStarts{}}
 	ref := target.Ref{Kind: "ConfigMap", Name: "conf"}
 	at := func(second int64) time.Time { return time.Unix(second, 0) }
 	for _, tc := range []struct {
@@ -91,6 +91,8 @@ func TestHealthStarts(t *testing.T) {
 		{reason: "changed", health: "Healthy", now: 30, want: 30},
 		{reason: "changed with a record", health: "Unhealthy", recorded: at(35), now: 40, want: 35},
 		{reason: "unchanged without its record", health: "Unhealthy", now: 50, want: 35},
+		{reason: "read before the last one", health: "Healthy", now: 45, want: 45},
+		{reason: "unchanged for a later reader", health: "Unhealthy", now: 51, want: 35},
 	} {
 		statuses := []target.ResourceStatus{{Resource: target.Resource{Ref: ref}, Health: tc.health, Since: tc.recorded}}
 		h.set("web", statuses, at(tc.now).Add(time.Millisecond))

@@ -68,7 +68,7 @@ func New(config Config, targets *target.Registry, cluster Cluster, transitions T
 		config: config, targets: targets, cluster: cluster, transitions: transitions, metrics: metrics,
 		log: log, panicLog: rate.Sometimes{Interval: panicLogInterval},
 		assessments: newAssessments(),
-		starts:      healthStarts{workloads: map[string]map[target.Ref]healthStart{}},
+		starts:      healthStarts{workloads: map[string]workloadStarts{}},
 		flapping:    map[string]*health.Flapping{},
 		statuses:    map[target.Instance]lastStatus{},
 		trees:       map[target.Instance]*lastTree{},

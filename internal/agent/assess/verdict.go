@@ -33,8 +33,10 @@ func notChecked(s target.ResourceStatus) bool {
 }
 
 // ResourceStatuses returns the state and the health of each resource of a workload, in the order in which they are listed. It
-// also counts the workload's Pods: those of its resources, and those that belong to it by its label only.
+// also counts the workload's Pods: those of its resources, and those that belong to it by its label only. It records the start of each
+// health that is new.
 func (a *Assessor) ResourceStatuses(workload string) (statuses []target.ResourceStatus, pods target.Count) {
+	now := a.config.Now() // before the verdicts are read, so that newer ones of another reader win
 	judged := a.assessments.verdicts(workload)
 	for _, verdict := range judged {
 		pods.Total += verdict.pods.Total
@@ -54,7 +56,7 @@ func (a *Assessor) ResourceStatuses(workload string) (statuses []target.Resource
 		}
 		statuses = append(statuses, s)
 	}
-	a.starts.set(workload, statuses, a.config.Now())
+	a.starts.set(workload, statuses, now)
 	return statuses, pods
 }
 
