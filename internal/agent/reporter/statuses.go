@@ -136,7 +136,7 @@ func (r *statusReporter) moveTo(workload string, instance target.Instance) {
 	}
 	workloads := r.targets.WorkloadsOf(before)
 	for _, other := range workloads { // one of them withdraws the reports when it is gone, too
-		r.instances[other.Name] = before
+		r.moveTo(other.Name, before) // it may have had another instance
 		r.queues.statusLater(other.Name)
 	}
 	if len(workloads) > 0 {

@@ -176,3 +176,37 @@ func TestStatusReporter_InstanceOfTwoWorkloads_WithdrawnWithTheLast(t *testing.T
 		t.Errorf("instances of %v are left", r.instances)
 	}
 }
+
+// A workload moves to the instance that another one leaves. The reports of both former instances are withdrawn, also if the first workload
+// is gone before it is reconciled.
+func TestStatusReporter_WorkloadMovesToInstanceThatAnotherLeaves_WithdrawsBoth(t *testing.T) {
+	instance := func(id int64) target.Instance { return target.Instance{Type: target.WorkloadInstance, ID: id} }
+	for _, isDeleted := range []bool{false, true} {
+		r := newIdleStatusReporter(t)
+		sink := r.sink.(*recorder)
+		reconcile := func(workload string) {
+			t.Helper()
+			if err := r.reconcile(t.Context(), workload); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for id, name := range map[int64]string{1: "leaves", 2: "moves"} {
+			r.targets.Track(target.Workload{Name: name, Instance: instance(id)})
+			reconcile(name)
+		}
+		r.targets.Track(target.Workload{Name: "leaves", Instance: instance(3)})
+		r.targets.Track(target.Workload{Name: "moves", Instance: instance(1)})
+		reconcile("leaves")
+		if isDeleted {
+			r.targets.Forget("moves")
+		}
+		reconcile("moves")
+		for id, want := range map[int64]bool{1: isDeleted, 2: true, 3: false} {
+			for _, key := range []observe.Key{observe.Status{Workload: instance(id)}.Key(), observe.Tree{Workload: instance(id)}.Key()} {
+				if got := sink.forgotten(key); got != want {
+					t.Errorf("the moved workload is deleted: %t; %s is forgotten: %t, want %t", isDeleted, key, got, want)
+				}
+			}
+		}
+	}
+}
