@@ -127,8 +127,8 @@ type EventReport struct {
 	ResourceInstanceID ID `json:"resourceInstanceID,omitempty"`
 	// Involved is the object that the Event is about.
 	Involved ObjectRef `json:"involved"`
-	// Derived is true if the involved object is not the listed one itself: for v0, which has no field for it, its name is
-	// put before the message.
+	// Derived is true for an Event of the cluster about an object that is not listed itself. v0 has no field for the involved object, and
+	// puts its kind and name before the message then.
 	Derived bool `json:"derived,omitempty"`
 	// Type is Normal or Warning.
 	Type string `json:"type" maxLength:"64"`

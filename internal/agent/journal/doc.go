@@ -26,12 +26,13 @@
 //
 // # Crashes
 //
-// The file is the same after any crash as after some commit:
+// After a crash, the file is as after some commit, except in the third case:
 //
 //   - While changes are gathered, or during a compaction: these changes are lost. They are 20 ms old at most, or as old as
 //     the compaction and the commit take.
 //   - While a frame is written: the frame is torn. The next process notices and cuts it off.
-//   - Between two frames of a commit of more than 1 MiB: the first frames stay, which have all that is put and no deletions.
+//   - Between two frames of a commit of more than 1 MiB: the first frames stay. Puts come before deletions, so no deletion is there
+//     without all puts.
 //   - Before a compaction renames its file: the log is as before. The next process removes the other file.
 //
 // The header says how much of the file was on disk before the last commit, and in a closed file all of it. No crash tears a

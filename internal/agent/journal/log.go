@@ -135,9 +135,9 @@ func (f *logFile) drop(table, key string) bool {
 // garbage is how many bytes of the file a compaction would save.
 func (f *logFile) garbage() int64 { return f.end - int64(headerSize) - f.live }
 
-// write commits changes; nil values are deletions. After a crash all of them are on disk or none. Of a commit with
-// several frames, the first frames may be on disk. Puts are written before deletions, so that a crash leaves too many
-// records rather than too few.
+// write commits changes; nil values are deletions. After a crash the changes of a frame are all on disk or none are. A commit of
+// several frames may be there in part. Puts are written before deletions, so that a crash leaves too many records rather than too
+// few.
 func (f *logFile) write(changes map[id][]byte) error {
 	if err := f.repair(); err != nil {
 		return err

@@ -30,7 +30,8 @@ type Event struct {
 	Involved        target.Ref
 	InvolvedUID     types.UID `json:",omitempty"`
 	InvolvedVersion string    `json:",omitempty"`
-	// Derived is true if the object is not listed, but descends from a listed one or matches a workload's label.
+	// Derived is true for an Event of the cluster about an object that is not listed itself. v0 has no field for the involved object, and
+	// puts its kind and name before the message then. The message of a synthetic Event has the name already.
 	Derived bool `json:",omitempty"`
 	// Type is Normal or Warning.
 	Type    string
@@ -51,7 +52,7 @@ type Event struct {
 	Trace *Trace `json:"-"`
 }
 
-// DroppedRange counts Events that were dropped to keep a bound, with the times of the first and the last of them.
+// DroppedRange counts Events that were dropped to keep a bound, or by a filter, with the times of the first and the last of them.
 type DroppedRange struct {
 	Normal, Warning int64
 	First, Last     time.Time

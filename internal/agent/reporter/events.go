@@ -136,8 +136,9 @@ func (r *eventReporter) newReport(ev *corev1.Event, initial bool) func(target.At
 	}
 }
 
-// onePerInstance returns the first attribution of each instance, of target.MaxEventInstances instances at most. If there are more,
-// those that the control plane knows come first: anybody may declare an instance that does not exist.
+// onePerInstance returns the first attribution of each instance, of target.MaxEventInstances instances at most. If there are more, it
+// leaves out instances that the control plane has not confirmed, and then others, the latest declared first. Anybody may declare an
+// instance that does not exist.
 func onePerInstance(ledger Ledger, attributions []target.Attribution) []target.Attribution {
 	if len(attributions) <= 1 {
 		return attributions
