@@ -93,9 +93,9 @@ func (d *disk) open(loaded tables) error {
 	return nil
 }
 
-// ready takes the lock and opens the file, if that failed before. A file that could not be read at the start is
+// ensureOpen takes the lock and opens the file, if that failed before. A file that could not be read at the start is
 // quarantined: the agent has worked without its records since.
-func (d *disk) ready() error {
+func (d *disk) ensureOpen() error {
 	if d.lock == nil {
 		held, err := hold(d.dir)
 		if err != nil {
@@ -116,7 +116,7 @@ func (d *disk) ready() error {
 
 // write commits changes; nil values are deletions. After an error some of them may be on disk; all can be written again.
 func (d *disk) write(changes map[id][]byte) error {
-	if err := d.ready(); err != nil {
+	if err := d.ensureOpen(); err != nil {
 		return err
 	}
 	if err := d.file.write(changes); err != nil {
