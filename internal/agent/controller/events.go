@@ -54,7 +54,7 @@ func (r *Reconciler) recordHealthEvent(ctx context.Context, wl *v1alpha1.Threepo
 // they may still be refused.
 func (r *Reconciler) recordDeliveryEvent(ctx context.Context, wl *v1alpha1.ThreeportWorkload, before []metav1.Condition) {
 	after := meta.FindStatusCondition(wl.Status.Conditions, v1alpha1.ConditionDelivered)
-	if after == nil || !r.isNewAnswer(wl, meta.FindStatusCondition(before, v1alpha1.ConditionDelivered), after) {
+	if after == nil || !r.recordAnswer(wl, meta.FindStatusCondition(before, v1alpha1.ConditionDelivered), after) {
 		return
 	}
 	eventType := corev1.EventTypeNormal
@@ -64,9 +64,9 @@ func (r *Reconciler) recordDeliveryEvent(ctx context.Context, wl *v1alpha1.Three
 	r.events.record(ctx, wl, eventsv1.Event{Type: eventType, Reason: after.Reason, Action: "Deliver", Note: after.Message})
 }
 
-// isNewAnswer records the reason of the condition Delivered, and reports whether it differs from the last one. Pending does
+// recordAnswer records the reason of the condition Delivered, and reports whether it differs from the last one. Pending does
 // not count.
-func (r *Reconciler) isNewAnswer(wl *v1alpha1.ThreeportWorkload, before, after *metav1.Condition) bool {
+func (r *Reconciler) recordAnswer(wl *v1alpha1.ThreeportWorkload, before, after *metav1.Condition) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	w := r.workload(wl)

@@ -33,7 +33,7 @@ func (r *Reconciler) finalize(ctx context.Context, wl *v1alpha1.ThreeportWorkloa
 		r.forget(wl.Name)
 		return ctrl.Result{}, nil
 	}
-	waited, first := r.waited(wl)
+	waited, first := r.recordDeletion(wl)
 	if first { // hundreds may be deleted at once, and their requests would hold all workers: new workloads come before them
 		return ctrl.Result{RequeueAfter: nextStepDelay, Priority: new(statusPriority)}, nil
 	}
@@ -95,9 +95,9 @@ func (r *Reconciler) trackDeleted(ctx context.Context, wl *v1alpha1.ThreeportWor
 	return workload, true, nil
 }
 
-// waited returns the time since this process first saw the deletion of a workload, and whether that is now. The deletion timestamp is not used: the
-// clock of the API server may differ by minutes.
-func (r *Reconciler) waited(wl *v1alpha1.ThreeportWorkload) (waited time.Duration, first bool) {
+// recordDeletion records that this process sees the deletion of a workload. It returns the time since the first call, and whether this is
+// the first one. It does not use the deletion timestamp, because the clock of the API server may differ by minutes.
+func (r *Reconciler) recordDeletion(wl *v1alpha1.ThreeportWorkload) (waited time.Duration, first bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	w := r.workload(wl)

@@ -234,7 +234,7 @@ func (r *Reconciler) reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	case list.excluded:
 		r.exclude(ctx, &wl)
 	case r.declare(ctx, &wl, list.resources):
-		return ctrl.Result{RequeueAfter: nextStepDelay, Priority: new(r.firstWritePriority(&wl))}, nil
+		return ctrl.Result{RequeueAfter: nextStepDelay, Priority: new(r.takeStartPriority(&wl))}, nil
 	}
 	if !controllerutil.ContainsFinalizer(&wl, v1alpha1.Finalizer) {
 		err := r.patchFinalizers(ctx, &wl, controllerutil.AddFinalizer)
@@ -246,10 +246,10 @@ func (r *Reconciler) reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		}
 		return ctrl.Result{RequeueAfter: nextStepDelay}, nil
 	}
-	if r.isNewRetry(&wl) {
+	if r.takeRetryRequest(&wl) {
 		r.delivery.RetryRejected(instanceOf(&wl))
 	}
-	if r.isNewReport(&wl) {
+	if r.takeReportRequest(&wl) {
 		r.reporter.ReportAgain(wl.Name)
 	}
 	return r.reconcileStatus(ctx, &wl)
@@ -273,8 +273,9 @@ func (r *Reconciler) declare(ctx context.Context, wl *v1alpha1.ThreeportWorkload
 	return true
 }
 
-// firstWritePriority returns the priority of the step after the declaration of a workload.
-func (r *Reconciler) firstWritePriority(wl *v1alpha1.ThreeportWorkload) int {
+// takeStartPriority returns the priority of the step after the declaration of a workload. It is low once for a workload that existed at the
+// start.
+func (r *Reconciler) takeStartPriority(wl *v1alpha1.ThreeportWorkload) int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if !r.atStart.Has(wl.UID) {
@@ -363,9 +364,10 @@ func (r *Reconciler) wake(others []string) {
 	}
 }
 
-// isNewRetry reports whether the annotation that requests another attempt has a value that no process has handled. The status has the
-// value of an earlier process. That of this process may not be written yet. The removal of the annotation is no request.
-func (r *Reconciler) isNewRetry(wl *v1alpha1.ThreeportWorkload) bool {
+// takeRetryRequest reports whether the annotation that requests another attempt has a value that no process has handled, and records it
+// as handled. The status has the value of an earlier process. That of this process may not be written yet. The removal of the annotation
+// is no request.
+func (r *Reconciler) takeRetryRequest(wl *v1alpha1.ThreeportWorkload) bool {
 	value := retryAnnotation(wl)
 	if value == wl.Status.Delivery.Retried {
 		return false
@@ -378,9 +380,9 @@ func (r *Reconciler) isNewRetry(wl *v1alpha1.ThreeportWorkload) bool {
 	return isNew
 }
 
-// isNewReport reports whether the annotation that requests all reports again has changed since this process first saw the workload.
-// Before, an initial sync has compared the workload with the control plane.
-func (r *Reconciler) isNewReport(wl *v1alpha1.ThreeportWorkload) bool {
+// takeReportRequest reports whether the annotation that requests all reports again has changed since the last call. The first call only
+// records the value, because an initial sync has compared the workload with the control plane.
+func (r *Reconciler) takeReportRequest(wl *v1alpha1.ThreeportWorkload) bool {
 	value := wl.Annotations[v1alpha1.AnnotationReportAgain]
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -63,7 +63,7 @@ func (r *Reconciler) pollInterval() time.Duration {
 func (r *Reconciler) writeDelay(wl *v1alpha1.ThreeportWorkload, v verdict, u urgency) time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	w, now, current := r.workload(wl), r.now(), wl.Status
+	w, now, current := *r.workload(wl), r.now(), wl.Status
 	if w.lastWrite.IsZero() && current.ObservedGeneration != 0 {
 		w.lastWrite = w.firstSeen // An earlier process wrote the status. The first observations of this one may be incomplete.
 	}

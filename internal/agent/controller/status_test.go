@@ -322,7 +322,7 @@ func TestReconcile_ReportAgainAnnotation_ReportsOnceForEachValue(t *testing.T) {
 }
 
 // The write of a status may have to wait, or fail. The annotation takes effect once meanwhile.
-func TestIsNewRetry_StatusNotWritten_IsTrueOnce(t *testing.T) {
+func TestTakeRetryRequest_StatusNotWritten_IsTrueOnce(t *testing.T) {
 	r := New(nil, nil, nil, nil, nil, nil)
 	wl := workload("retry", "a")
 	for i, want := range []struct {
@@ -331,7 +331,7 @@ func TestIsNewRetry_StatusNotWritten_IsTrueOnce(t *testing.T) {
 	}{{"1", "", true}, {"1", "", false}, {"1", "1", false}, {"2", "1", true}, {"2", "1", false}, {"2", "2", false}, {"", "2", false}, {"2", "", true}} {
 		wl.Annotations = map[string]string{v1alpha1.AnnotationRetryRejected: want.annotation}
 		wl.Status.Delivery.Retried = want.written
-		if got := r.isNewRetry(wl); got != want.isNew {
+		if got := r.takeRetryRequest(wl); got != want.isNew {
 			t.Errorf("step %d, annotation %q, written %q: %t, want %t", i, want.annotation, want.written, got, want.isNew)
 		}
 	}

@@ -41,7 +41,7 @@ const (
 // because after a start their writes come together.
 func (r *Reconciler) confirmationWait(wl *v1alpha1.ThreeportWorkload) time.Duration {
 	r.mu.Lock()
-	last := r.workload(wl).ownWrite
+	last := r.workload(wl).lastWrite
 	r.mu.Unlock()
 	if confirmed := wl.Status.ConfirmedAt; confirmed != nil && !confirmed.After(r.now()) { // else an earlier agent's clock was ahead
 		last = later(last, confirmed.Time)
@@ -110,10 +110,8 @@ func withoutRoutine(status v1alpha1.ThreeportWorkloadStatus) *v1alpha1.Threeport
 type workloadState struct {
 	uid       types.UID // of the ThreeportWorkload
 	firstSeen time.Time
-	// lastWrite is the time of the last write; firstSeen if an earlier process wrote the status.
+	// lastWrite is the time of the last write of this process; zero if there was none.
 	lastWrite time.Time
-	// ownWrite is the time of the last write of this process; zero if there was none.
-	ownWrite time.Time
 	// bucketFullAt is the time at which the bucket is full again: each write adds a statusInterval.
 	bucketFullAt time.Time
 	// lastTransition is the time of the latest transition that the reporter was given.
@@ -155,7 +153,7 @@ func (w *workloadState) wait(now time.Time, u urgency) time.Duration {
 
 // recordWrite takes a write from the budget.
 func (w *workloadState) recordWrite(now time.Time) {
-	w.lastWrite, w.ownWrite, w.bucketFullAt = now, now, later(w.bucketFullAt, now).Add(statusInterval)
+	w.lastWrite, w.bucketFullAt = now, later(w.bucketFullAt, now).Add(statusInterval)
 }
 
 func later(a, b time.Time) time.Time {
