@@ -65,6 +65,7 @@ func configure(args []string, files []reload.File) (*configuration, error) {
 			return nil, err
 		}
 	}
+	o.complete()
 	if err := o.validate(flags.Args()); err != nil {
 		return nil, c.placed(err)
 	}

@@ -17,6 +17,7 @@ func parse(t *testing.T, args ...string) *options {
 	if err := flags.Parse(append(args, "--sink=stdout")); err != nil {
 		t.Fatal(err)
 	}
+	o.complete()
 	return o
 }
 

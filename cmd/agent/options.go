@@ -127,24 +127,35 @@ func newOptions(flags *flag.FlagSet) *options {
 	return o
 }
 
-// validate completes the options. Its error names the wrong flag and the accepted values.
-func (o *options) validate(args []string) error {
-	if len(args) > 0 {
-		return fmt.Errorf("unexpected argument %q: the agent takes flags only", args[0])
-	}
+// complete sets the options that follow from flags.
+func (o *options) complete() {
 	o.api.CertFile = filepath.Join(o.certDir, "tls.crt")
 	o.api.KeyFile = filepath.Join(o.certDir, "tls.key")
 	o.outbox.MaxSyncs, o.outbox.MaxLarge = max(1, o.notify.Concurrency*3/4), max(1, o.notify.Concurrency/4)
-	if err := o.validateSink(); err != nil {
-		return err
-	}
-	if len(o.clusterName) > threeport.MaxClusterName {
-		return wrong("cluster-name", fmt.Errorf("--cluster-name has %d bytes: give %d at most", len(o.clusterName), threeport.MaxClusterName))
+	o.outbox.MaxBytes = o.stateMax.Value()
+	switch o.sink {
+	case sinkAPI:
+		o.outbox.Protocol, o.outbox.InitialSync = notify.ProtocolV0, true
+	case sinkStdout:
+		o.outbox.Protocol = notify.ProtocolStdout
 	}
 	for name := range strings.SplitSeq(o.watchNamespaces, ",") {
 		if name = strings.TrimSpace(name); name != "" {
 			o.reporter.Namespaces = append(o.reporter.Namespaces, name)
 		}
+	}
+}
+
+// validate checks completed options. Its error names the wrong flag and the accepted values.
+func (o *options) validate(args []string) error {
+	if len(args) > 0 {
+		return fmt.Errorf("unexpected argument %q: the agent takes flags only", args[0])
+	}
+	if err := o.validateSink(); err != nil {
+		return err
+	}
+	if len(o.clusterName) > threeport.MaxClusterName {
+		return wrong("cluster-name", fmt.Errorf("--cluster-name has %d bytes: give %d at most", len(o.clusterName), threeport.MaxClusterName))
 	}
 	if err := o.reporter.Validate(); err != nil {
 		return wrong("watch-namespaces", fmt.Errorf("--watch-namespaces: %w", err))
@@ -154,7 +165,7 @@ func (o *options) validate(args []string) error {
 			[]string{"send-concurrency", "shutdown-timeout"}, fmt.Errorf("delivery (--send-concurrency, --shutdown-timeout): %w", err),
 		}
 	}
-	if o.outbox.MaxBytes = o.stateMax.Value(); o.outbox.MaxBytes < minStateBytes {
+	if o.outbox.MaxBytes < minStateBytes {
 		return wrong("state-max-bytes", fmt.Errorf("--state-max-bytes is %s: give 1Mi or more", &o.stateMax))
 	}
 	if err := o.resync.Validate(); err != nil {
@@ -166,7 +177,7 @@ func (o *options) validate(args []string) error {
 	return errors.Join(o.metrics.validate(), o.traces.validate())
 }
 
-// validateSink completes the options of the destination of reports.
+// validateSink checks the options of the destination of reports.
 func (o *options) validateSink() error {
 	switch o.sink {
 	case sinkAPI:
@@ -179,9 +190,7 @@ func (o *options) validateSink() error {
 				fmt.Errorf("control-plane API (--threeport-api-server, --auth-enabled, --cert-dir, --ca-file, --token-file): %w", err),
 			}
 		}
-		o.outbox.Protocol, o.outbox.InitialSync = notify.ProtocolV0, true
 	case sinkStdout:
-		o.outbox.Protocol = notify.ProtocolStdout
 	default:
 		return wrong("sink", fmt.Errorf("--sink is %q: give api or stdout", o.sink))
 	}
