@@ -78,9 +78,9 @@ var annotations = []string{v1alpha1.AnnotationNamespaces, v1alpha1.AnnotationRep
 // another namespace.
 const maxAnnotation = 8 << 10
 
-// Transform is the cache's transform function for ThreeportWorkloads. It takes the list from an object, and removes what the agent does
-// not use: the API server bounds no other part of an object than its whole. An object without a list and without managed fields may have been transformed before: client-go does it twice. If not, the list
-// is read when it is needed.
+// Transform is the cache's transform function for ThreeportWorkloads. It takes the list from an object, and removes the parts that the
+// agent does not use, because the API server bounds only the size of a whole object. client-go may transform an object twice. For one
+// without a list and without managed fields, Transform keeps the list that it has. If there is none, it is read when it is needed.
 func (l *ResourceLists) Transform(obj any) (any, error) {
 	wl, ok := obj.(*v1alpha1.ThreeportWorkload)
 	if !ok {

@@ -17,8 +17,8 @@
 //	Event      of the receipt, else with the UID of the     with the UID of the Event, of the instance or else of
 //	           Event, else a new one                        the cluster, else a new one
 //
-// Package reporter decides that UID, before the protocol counts: an Event of several instances has one for each. While sets are used,
-// a report that repairs a row is sent in v0, because a set overwrites no newer version.
+// Package reporter decides the UID of the row, for both protocols alike. An Event that several instances get has a UID for each of them.
+// While sets are used, a report that repairs a row is sent in v0, because a set overwrites no newer version.
 //
 // # A change of the protocol
 //

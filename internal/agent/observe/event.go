@@ -128,9 +128,9 @@ func firstTime(ev *corev1.Event) time.Time {
 	return time.Time{}
 }
 
-// isKnown reports whether a time of an object is one. The epoch stands for a container that never started. Anybody may write an Event
-// whose time is in the year 10000 in UTC, such as the last second of 9999 west of Greenwich. JSON and the control plane have no
-// such time.
+// isKnown reports whether a time of an object is set and can be encoded. The epoch stands for a container that never started. JSON and
+// the control plane have no year above 9999. Anybody may write an Event in the last second of 9999 west of Greenwich, which is in the
+// year 10000 in UTC.
 func isKnown(t time.Time) bool { return t.Unix() > 0 && t.UTC().Year() <= 9999 }
 
 const eventPrefix = "event/"

@@ -23,10 +23,14 @@
 //
 // # Goroutines
 //
-// [Reporter.Run] starts, and waits for, the informers, and the workers. Config.Workers are for objects, and as many for Events. One
-// is for Events that the cache has in part, and one for statuses and trees. The single status worker orders the reports of an instance before their withdrawal. Run
-// itself passes changes of the registry on. When the context ends, the informers stop first, and the workers process the
-// keys that are queued.
+// [Reporter.Run] starts the informers and the workers, and waits until they have ended. Run itself passes on changes of the registry.
+// The workers are:
+//
+//   - Config.Workers for objects, and as many for Events.
+//   - One for Events that the cache has in part.
+//   - One for statuses and trees, so that no report of an instance follows its withdrawal.
+//
+// When the context ends, the informers stop first. Then the workers process the keys that are queued.
 //
 // # Locks
 //

@@ -91,7 +91,12 @@ func (r *statusReporter) workloadsDeclared(before map[string]target.Workload) ma
 	return declared
 }
 
-// reconcile reports the status and the tree of a workload's instance, or withdraws them if the workload is gone.
+// reconcile brings the reports about a workload up to date:
+//
+//   - If the workload is declared, it offers the status and the tree of the instance, and wakes the controller.
+//   - If the workload is gone, it drops the verdicts and the transition.
+//   - If the instance has changed or the workload is gone, it withdraws the reports of an instance without workloads.
+//   - It offers all last statuses that wait, except those of instances that are declared again.
 func (r *statusReporter) reconcile(ctx context.Context, workload string) error {
 	ctx = r.queues.samples.statuses.take(ctx, workload)
 	if wl, ok := r.targets.Workload(workload); ok {

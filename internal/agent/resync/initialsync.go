@@ -150,9 +150,9 @@ func (s *remoteState) retryUnread() {
 	s.unread, s.unreadIDs = nil, nil
 }
 
-// readAll reads the rows of an instance. If the control plane always refuses to return them, they are skipped: each
-// Event then looks for its row when it is sent. An instance that the control plane does not know has no rows. A user may declare any
-// number of these, with thousands of resources each.
+// readAll reads the rows of an instance. It skips rows that the control plane always refuses to return: the sender of an Event then
+// looks for its row. It reads no rows of an instance that the control plane does not know, because there are none. A user may declare any
+// number of such instances, with thousands of resources each.
 func (s *remoteState) readAll(ctx context.Context, desired observe.DesiredState) error {
 	if s.begun.IsZero() {
 		now := time.Now()
@@ -194,7 +194,7 @@ func (s *remoteState) apply(desired observe.DesiredState) {
 			"rows", len(s.unread), "error", s.unread[0].Error())
 	}
 	box.Seed(s.instance, s.known, s.missed, desired.Events)
-	for _, d := range s.drifts { // no effect unless the store says that the report was accepted
+	for _, d := range s.drifts { // Resend has no effect on a report that is not settled.
 		box.Resend(d.report, d.receipt)
 	}
 	log.V(1).Info("The initial sync is done", "known", len(s.known), "missedDeletions", len(s.missed))

@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// SharedResource is a listed resource that workloads of other instances list too. All but the Ref are empty after the first
-// maxSharedDetails of a workload.
+// SharedResource is a listed resource that workloads of other instances list too. The first maxSharedDetails of a workload have all
+// fields, the others only the Ref.
 type SharedResource struct {
 	Ref
 	// Workloads are the names of the first maxSharedDetails of those workloads, in order. More is the number of the others.
