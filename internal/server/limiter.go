@@ -15,7 +15,8 @@ import (
 // errLimitReached is the error of a request that a limiter refuses. Each such error names the limit.
 var errLimitReached = errors.New("too many requests at once")
 
-// limiter bounds the bytes of memory, or the slots, of requests: of all requests together, of those of one role, and of one sender. No sender and no role has more than its limit, so it cannot keep the others out. It is safe for concurrent use.
+// limiter bounds the bytes of memory, or the slots, of requests: of all requests together, of those of one role, and of one sender. No
+// sender and no role has more than its limit, so it cannot keep the others out. It is safe for concurrent use.
 //
 // A request holds some limits while it waits for others. All requests take them in a fixed order, so they cannot deadlock:
 //
