@@ -20,17 +20,7 @@ func TestMaintain_EachTick_PrunesAndAnalyzes(t *testing.T) {
 		c := DefaultMaintainConfig()
 		c.Retention = keepTen
 		c.PruneDelay = 3 * time.Minute // the AgentTimeout identifies its ticker
-		// Each loop has its own unbuffered ticker: a tick that is received means that the work of the previous one is
-		// done.
-		ticks := map[time.Duration]chan time.Time{}
-		for _, every := range []time.Duration{c.AgentTimeout, c.SilenceInterval, c.GrowthInterval, c.PruneDelay, c.PruneInterval} {
-			ticks[every] = make(chan time.Time)
-		}
-		c.tick = func(every time.Duration) (<-chan time.Time, func()) { return ticks[every], func() {} }
-		ctx, cancel := context.WithCancel(t.Context())
-		ended := make(chan error, 1)
-		go func() { ended <- s.Maintain(ctx, c) }()
-
+		ticks, end := maintain(t, s, c)
 		ticks[c.AgentTimeout] <- time.Time{} // no cluster is silent before
 		for _, every := range []time.Duration{c.SilenceInterval, c.SilenceInterval, c.GrowthInterval, c.GrowthInterval} {
 			ticks[every] <- time.Time{}
@@ -46,11 +36,29 @@ func TestMaintain_EachTick_PrunesAndAnalyzes(t *testing.T) {
 		if s.dialect == sqliteDialect && count(t, s, "SELECT COUNT(*) FROM sqlite_stat1 WHERE tbl = 'workload_events'") == 0 {
 			t.Error("maintenance wrote no table statistics")
 		}
+		end()
+	})
+}
+
+// maintain runs Maintain with tickers that the test drives, by their intervals. Each loop has its own unbuffered ticker: a tick that is
+// received means that the work of the previous one is done. end stops it.
+func maintain(t *testing.T, s *Store, c MaintainConfig) (ticks map[time.Duration]chan time.Time, end func()) {
+	t.Helper()
+	ticks = map[time.Duration]chan time.Time{}
+	for _, every := range []time.Duration{c.AgentTimeout, c.SilenceInterval, c.GrowthInterval, c.PruneDelay, c.PruneInterval} {
+		ticks[every] = make(chan time.Time)
+	}
+	c.tick = func(every time.Duration) (<-chan time.Time, func()) { return ticks[every], func() {} }
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- s.Maintain(ctx, c) }()
+	return ticks, func() {
+		t.Helper()
 		cancel()
 		if err := <-ended; err != nil {
 			t.Error(err)
 		}
-	})
+	}
 }
 
 // During an outage of the database no agent can report, so none is silent right after it.
@@ -60,14 +68,9 @@ func TestMaintain_OutageOfDatabase_WaitsForAgents(t *testing.T) {
 		w := newWorld(t, s)
 		apply(t, s, "one", statusOf(w.workload, "Healthy", 1))
 		c := DefaultMaintainConfig()
-		timeout, silence := make(chan time.Time), make(chan time.Time)
-		c.tick = func(every time.Duration) (<-chan time.Time, func()) {
-			return map[time.Duration]chan time.Time{c.AgentTimeout: timeout, c.SilenceInterval: silence}[every], func() {}
-		}
 		c.PruneDelay = 3 * time.Minute // the AgentTimeout identifies its ticker
-		ctx, cancel := context.WithCancel(t.Context())
-		ended := make(chan error, 1)
-		go func() { ended <- s.Maintain(ctx, c) }()
+		ticks, end := maintain(t, s, c)
+		timeout, silence := ticks[c.AgentTimeout], ticks[c.SilenceInterval]
 		timeout <- time.Time{}
 		mustExec(t, s, "ALTER TABLE silences RENAME TO away")
 		setLastHeartbeat(t, s, "one", time.Hour)
@@ -80,10 +83,7 @@ func TestMaintain_OutageOfDatabase_WaitsForAgents(t *testing.T) {
 		if got, want := workloadRowOf(t, s, w.workload), "reported Healthy 1, shown Unknown 3, silent true, Reason: cause 1"; got != want {
 			t.Errorf("got %s, want %s", got, want)
 		}
-		cancel()
-		if err := <-ended; err != nil {
-			t.Error(err)
-		}
+		end()
 	})
 }
 
@@ -118,13 +118,8 @@ func TestMaintain_ProcessSuspended_WaitsForAgents(t *testing.T) {
 		setLastHeartbeat(t, s, "one", time.Hour)
 		c := DefaultMaintainConfig()
 		c.PruneDelay = 3 * time.Minute // the AgentTimeout identifies its ticker
-		timeout, silence := make(chan time.Time), make(chan time.Time)
-		c.tick = func(every time.Duration) (<-chan time.Time, func()) {
-			return map[time.Duration]chan time.Time{c.AgentTimeout: timeout, c.SilenceInterval: silence}[every], func() {}
-		}
-		ctx, cancel := context.WithCancel(t.Context())
-		ended := make(chan error, 1)
-		go func() { ended <- s.Maintain(ctx, c) }()
+		ticks, end := maintain(t, s, c)
+		timeout, silence := ticks[c.AgentTimeout], ticks[c.SilenceInterval]
 		timeout <- time.Time{}
 		<-time.After(c.suspension() + 1)
 		silence <- time.Time{}
@@ -138,10 +133,7 @@ func TestMaintain_ProcessSuspended_WaitsForAgents(t *testing.T) {
 		if got, want := workloadRowOf(t, s, w.workload), "reported Healthy 1, shown Unknown 3, silent true, Reason: cause 1"; got != want {
 			t.Errorf("got %s, want %s", got, want)
 		}
-		cancel()
-		if err := <-ended; err != nil {
-			t.Error(err)
-		}
+		end()
 	})
 }
 
