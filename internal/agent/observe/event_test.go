@@ -195,6 +195,9 @@ func TestIsAbout(t *testing.T) {
 		want      bool
 	}{
 		{"an Event of a controller", "app", aboutPod, pod, true},
+		{"another version of a group", "app", corev1.ObjectReference{
+			APIVersion: "apps/v1beta1", Kind: "ReplicaSet", Namespace: "app", Name: "web-1", UID: "uid-set",
+		}, target.Identity{Ref: target.Ref{Group: "apps", Kind: "ReplicaSet", Namespace: "app", Name: "web-1"}, UID: "uid-set"}, true},
 		{"without an API version", "app", with(func(o *corev1.ObjectReference) { o.APIVersion = "" }), pod, true},
 		{"an Event of a user of another namespace", "evil", aboutPod, pod, false},
 		{"the namespace of the Event", "evil", with(func(o *corev1.ObjectReference) { o.Namespace = "evil" }), pod, false},
