@@ -108,13 +108,7 @@ func (a *clientAuthorities) verify(chain []*x509.Certificate, now time.Time) err
 
 // firstEnd is the time until which all certificates of the chains are valid. There is at least one.
 func firstEnd(chains [][]*x509.Certificate) time.Time {
-	end := chains[0][0].NotAfter
-	for _, cert := range slices.Concat(chains...) {
-		if cert.NotAfter.Before(end) {
-			end = cert.NotAfter
-		}
-	}
-	return end
+	return slices.MinFunc(slices.Concat(chains...), func(a, b *x509.Certificate) int { return a.NotAfter.Compare(b.NotAfter) }).NotAfter
 }
 
 // limitHandshake returns a configuration for one connection: its client sends at most maxHandshakeBytes in the handshake.

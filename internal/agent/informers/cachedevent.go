@@ -132,7 +132,7 @@ func wholeUID(short types.UID) types.UID {
 	return types.UID(strings.TrimPrefix(string(short), asText))
 }
 
-// asEvent stands for the name of an object after which its Event is named. No object is named so.
+// asEvent replaces the name of an object after which its Event is named. No object has this name.
 const asEvent = "."
 
 // shortName returns the name of an involved object in the form that takes the least memory. By convention the name of an Event is that

@@ -9,8 +9,8 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// protoFields has the fields of a protobuf message that are decoded, by their numbers. A nil value stands for a whole field, and
-// another one for fields of a message. See k8s.io/api/core/v1/generated.proto and k8s.io/apimachinery/pkg/apis/meta/v1/generated.proto.
+// protoFields has the fields of a protobuf message that are decoded, by their numbers. A nil value selects a whole field, and
+// another one selects fields of a message. See k8s.io/api/core/v1/generated.proto and k8s.io/apimachinery/pkg/apis/meta/v1/generated.proto.
 type protoFields map[protowire.Number]protoFields
 
 // podFields has the fields that trimPod reads, and eventFields those that newCachedEvent reads.
