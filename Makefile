@@ -19,23 +19,27 @@ MODULES = . internal/e2e hack
 TOOL           = $(GO) tool -modfile=$(CURDIR)/hack/tools/go.mod
 GOLANGCI_LINT  = $(TOOL) golangci-lint
 CONTROLLER_GEN = $(TOOL) controller-gen
-VALE           = env CGO_CFLAGS="-O0 -g0" $(TOOL) vale # its parsers in C compile for minutes otherwise
-SBOM           = CGO_ENABLED=0 GOPROXY=off $(TOOL) cyclonedx-gomod app -json -licenses -noserial
+VALE           = env CGO_ENABLED=1 CGO_CFLAGS="-O0 -g0" $(TOOL) vale # its parsers in C compile for minutes otherwise
+SBOM           = GOPROXY=off $(TOOL) cyclonedx-gomod app -json -licenses -noserial
 GOVULNCHECK    = $(TOOL) govulncheck
 ACTIONLINT     = $(GO) tool -modfile=$(CURDIR)/hack/actionlint/go.mod actionlint
 BENCHSTAT      = $(GO) tool -modfile=$(CURDIR)/hack/benchstat/go.mod benchstat
 HELM           = $(GO) tool -modfile=$(CURDIR)/hack/helm4/go.mod helm
 KUSTOMIZE      = $(GO) tool -modfile=$(CURDIR)/hack/kustomize/go.mod kustomize
 # Built as internal/e2e/monitoring does it, so that both share the build cache. `go tool` knows no build tags.
-PROMTOOL       = CGO_ENABLED=0 $(GO) run -modfile=$(CURDIR)/hack/prometheus/go.mod -buildvcs=false -tags=remove_all_sd github.com/prometheus/prometheus/cmd/promtool
+PROMTOOL       = $(GO) run -modfile=$(CURDIR)/hack/prometheus/go.mod -buildvcs=false -tags=remove_all_sd github.com/prometheus/prometheus/cmd/promtool
 
 # Packages do not contain the folder of the checkout. A clean checkout in another folder uses the same build and lint caches.
 export GOFLAGS += -trimpath
 
+# Only the race detector and Vale need cgo. All else is compiled without it, once for programs, tools and linters.
+export CGO_ENABLED = 0
+
 # How tests are compiled. SQLite is C that was translated to Go. It is compiled without the race detector, which would take
 # most of the store tests' time there. Package internal/e2e/process compiles in the same way. `make lint` vets, so `go test`
 # does not.
-RACE = -race -gcflags='modernc.org/...=-race=false' -vet=off
+GOTEST = CGO_ENABLED=1 $(GO)
+RACE   = -race -gcflags='modernc.org/...=-race=false' -vet=off
 
 # The packages that `make build` builds, and the folder for the binaries. The Dockerfile and `make image` set others.
 WHAT = ./cmd/...
@@ -81,8 +85,8 @@ AGENT_RULE             = config/components/prometheus-rules/zz_generated.prometh
 CONTROLPLANE_RULE      = config/components/controlplane-prometheus-rules/zz_generated.prometheus_rule.yaml
 
 # Tests of the modules internal/e2e and hack run the programs as processes, so they never come from the test cache.
-E2E_TEST  = $(GO) -C internal/e2e test $(RACE) -count 1
-HACK_TEST = $(GO) -C hack test $(RACE) -count 1
+E2E_TEST  = $(GOTEST) -C internal/e2e test $(RACE) -count 1
+HACK_TEST = $(GOTEST) -C hack test $(RACE) -count 1
 
 # These tests check that the demo and a local control plane leave nothing behind when they die or are interrupted. They are
 # the slowest tests of the tools, and matter for a change of the tools.
@@ -179,7 +183,7 @@ screenshots: ## Take the pictures of the page in docs/images again: `make browse
 
 .PHONY: build
 build: ## Build the binaries into bin/
-	CGO_ENABLED=0 $(GOBUILD) -ldflags '-s -w -X github.com/threeport/threeport-agent/internal/version.release=$(VERSION)' -o '$(BIN)/' $(WHAT)
+	$(GOBUILD) -ldflags '-s -w -X github.com/threeport/threeport-agent/internal/version.release=$(VERSION)' -o '$(BIN)/' $(WHAT)
 
 .PHONY: docker-build
 docker-build: ## Build the agent's container image as IMG; TARGET=controlplane for the control-plane API's
@@ -236,7 +240,7 @@ test: unit ## Run the everyday tests: no root, no packages, minutes
 unit: cluster-binaries ## Run the tests of each package, with a real API server and database: 5 min
 	@for server in "$$(command -v postgres)" /usr/lib/postgresql/*/bin/postgres; do [ ! -x "$$server" ] || exit 0; done; \
 	echo '*** No PostgreSQL found: the control-plane API is tested on SQLite only. `make postgres-packages` installs it. ***'
-	$(GO) test $(RACE) -timeout 30m -p $(UNIT_AT_ONCE) -parallel 8 $(UNIT_TESTS)
+	$(GOTEST) test $(RACE) -timeout 30m -p $(UNIT_AT_ONCE) -parallel 8 $(UNIT_TESTS)
 
 # These suites are too long for each change, or matter for a change of one place only.
 NIGHTLY = test-attacks test-faults test-scenarios test-tools test-tools-cleanup test-monitoring test-bundle test-compatibility
@@ -301,7 +305,7 @@ test-faults-short: cluster-binaries ## Run one test for each kind of fault, with
 .PHONY: test-faults
 test-faults: cluster-binaries ## Run all tests on faults, with all repeats: 17 min; Linux, root, /dev/fuse
 	$(E2E_TEST) -timeout 60m -parallel 6 ./faults
-	$(GO) test $(RACE) -timeout 30m -run '^TestReporter_Churn' ./internal/agent/reporter -churn.workloads=1000 -churn.kinds=50
+	$(GOTEST) test $(RACE) -timeout 30m -run '^TestReporter_Churn' ./internal/agent/reporter -churn.workloads=1000 -churn.kinds=50
 
 # Without the race detector: it would take what 2,000 Events a second need.
 .PHONY: test-burst
@@ -382,7 +386,7 @@ sbom: ## Write the bill of materials of each program, bin/*.cdx.json (CycloneDX)
 	@bin/licenses bin/*.cdx.json
 
 .PHONY: reproducible
-reproducible: ## Check that two builds in two folders are equal byte for byte: 3 min the first time
+reproducible: ## Check that two builds in two folders are equal byte for byte
 	@hack/check-reproducible.sh
 
 .PHONY: vulncheck

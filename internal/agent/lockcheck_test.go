@@ -87,6 +87,7 @@ func load(t *testing.T, path string) *checker {
 func exports(t *testing.T, paths ...string) map[string]string {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), "go", append([]string{"list", "-export", "-deps", "-f", "{{.ImportPath}} {{.Export}}"}, paths...)...)
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0") // as make builds programs, so that both share the build cache
 	cmd.Stderr = os.Stderr
 	out, err := cmd.Output()
 	if err != nil {

@@ -18,7 +18,7 @@ import (
 // The user's cache folder keeps the last binary of each command and its flags, because the go command does not link a binary again
 // that is current. Linking takes seconds, and a dozen suites build the same programs.
 func Build(ctx context.Context, root, command, dir string, flags ...string) (string, error) {
-	flags = likeMake(flags)
+	flags, cgo := likeMake(flags)
 	out := filepath.Join(dir, filepath.Base(command))
 	kept, release, err := keptBinary(command, flags)
 	if err != nil {
@@ -33,7 +33,7 @@ func Build(ctx context.Context, root, command, dir string, flags ...string) (str
 	cmd := exec.CommandContext(ctx, "go", append(args, command)...) //nolint:gosec // the project's own commands
 	cmd.Dir = root
 	// An interrupted build may leave its work folder behind, so it is in the folder of the binary.
-	cmd.Env = append(os.Environ(), "GOTMPDIR="+dir)
+	cmd.Env = append(os.Environ(), cgo, "GOTMPDIR="+dir)
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 	cmd.WaitDelay = 10 * time.Second
 	if text, err := cmd.CombinedOutput(); err != nil {
@@ -47,12 +47,12 @@ func Build(ctx context.Context, root, command, dir string, flags ...string) (str
 	return out, nil
 }
 
-// likeMake adds the flags of the Makefile, so that both share the build cache.
-func likeMake(flags []string) []string {
+// likeMake adds the flags and the environment variable of the Makefile, so that both share the build cache.
+func likeMake(flags []string) (all []string, cgo string) {
 	if slices.Contains(flags, "-race") {
-		return append(flags, "-gcflags=modernc.org/...=-race=false")
+		return append(flags, "-gcflags=modernc.org/...=-race=false"), "CGO_ENABLED=1"
 	}
-	return append(flags, "-trimpath")
+	return append(flags, "-trimpath"), "CGO_ENABLED=0"
 }
 
 // keptBinary returns the path of a command's binary in the user's cache folder, and locks it until release is called.

@@ -57,6 +57,8 @@ func Start() (*Server, error) {
 		return nil, err
 	}
 	cmd := exec.Command("go", "-C", filepath.Join(root, folder), "run", program) //nolint:gosec,noctx // the project's own; Stop ends it
+	// make builds programs without cgo, so both share the build cache.
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	cmd.Stderr = os.Stderr
 	stdin, err := cmd.StdinPipe()
 	if err != nil {
