@@ -58,7 +58,7 @@ func TestConfirmationWait_ThousandWorkloads_SpreadsWrites(t *testing.T) {
 	const workloads = 1000
 	start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	now := start
-	r := &Reconciler{now: func() time.Time { return now }, workloads: map[string]*workloadState{}}
+	r := &Reconciler{now: func() time.Time { return now }, states: newWorkloadStates(start)}
 	all := make([]v1alpha1.ThreeportWorkload, workloads)
 	for i := range all {
 		all[i].UID = uuid.NewUUID()

@@ -67,18 +67,17 @@ func (r *Reconciler) recordDeliveryEvent(ctx context.Context, wl *v1alpha1.Three
 // recordAnswer records the reason of the condition Delivered, and reports whether it differs from the last one. Pending does
 // not count.
 func (r *Reconciler) recordAnswer(wl *v1alpha1.ThreeportWorkload, before, after *metav1.Condition) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	w := r.workload(wl)
-	if w.answered == "" && before != nil && before.Reason != reasonPending { // an earlier process wrote the status
-		w.answered = before.Reason
-	}
-	if after.Reason == reasonPending {
-		return false
-	}
-	last := cmp.Or(w.answered, reasonDelivered)
-	w.answered = after.Reason
-	return last != after.Reason
+	differs := false
+	r.states.update(wl, r.now(), func(w *workloadState) {
+		if w.answered == "" && before != nil && before.Reason != reasonPending { // an earlier process wrote the status
+			w.answered = before.Reason
+		}
+		if after.Reason != reasonPending {
+			differs = after.Reason != cmp.Or(w.answered, reasonDelivered)
+			w.answered = after.Reason
+		}
+	})
+	return differs
 }
 
 // eventRecorder writes Kubernetes Events. A failure is logged, and the first one only if the agent may not write Events: an

@@ -98,13 +98,14 @@ func (r *Reconciler) trackDeleted(ctx context.Context, wl *v1alpha1.ThreeportWor
 // recordDeletion records that this process sees the deletion of a workload. It returns the time since the first call, and whether this is
 // the first one. It does not use the deletion timestamp, because the clock of the API server may differ by minutes.
 func (r *Reconciler) recordDeletion(wl *v1alpha1.ThreeportWorkload) (waited time.Duration, first bool) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	w := r.workload(wl)
-	if first = w.deletedSince.IsZero(); first {
-		w.deletedSince = r.now()
-	}
-	return r.now().Sub(w.deletedSince), first
+	now := r.now()
+	r.states.update(wl, now, func(w *workloadState) {
+		if first = w.deletedSince.IsZero(); first {
+			w.deletedSince = now
+		}
+		waited = now.Sub(w.deletedSince)
+	})
+	return waited, first
 }
 
 // lastReportsDelivered reports whether all reports of a deleted workload are delivered. If that cannot be checked, it

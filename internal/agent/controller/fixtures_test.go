@@ -334,7 +334,7 @@ func (w *world) expectEnded(want ...string) {
 // expectEmpty fails the test if the reconciler still has state of a workload.
 func (w *world) expectEmpty() {
 	w.Helper()
-	if !w.targets.Empty() || len(w.reconciler.workloads) > 0 {
-		w.Errorf("the registry still has workloads %v, and the reconciler %v; want none", w.targets.WorkloadNames(), w.reconciler.workloads)
+	if !w.targets.Empty() || w.reconciler.states.count() > 0 {
+		w.Errorf("the registry still has workloads %v, and the reconciler %d states; want none", w.targets.WorkloadNames(), w.reconciler.states.count())
 	}
 }

@@ -93,9 +93,7 @@ func TestReconciler_InManager(t *testing.T) {
 	w.delivery.set(target.DeliveryProgress{Pending: 1})
 	w.must(shared.client.Delete(t.Context(), wl))
 	w.eventually(eventuallyTimeout, "the deletion to wait for delivery", func() string {
-		w.reconciler.mu.Lock()
-		defer w.reconciler.mu.Unlock()
-		if w.reconciler.workload(wl).deletedSince.IsZero() {
+		if w.reconciler.states.get(wl, w.clock).deletedSince.IsZero() {
 			return "the deletion was not seen"
 		}
 		return ""

@@ -109,12 +109,8 @@ type Reconciler struct {
 	started        onceSucceeded // endUndeclared
 	deletionChecks chan struct{} // has a value for each check in progress
 
-	mu sync.Mutex
-	// lastReconcile is when a reconcile last succeeded; at first, when the reconciler was made.
-	lastReconcile time.Time
-	queue         priorityqueue.PriorityQueue[reconcile.Request]
-	workloads     map[string]*workloadState
-	atStart       sets.Set[types.UID] // the workloads that existed at the start, and are not declared yet
+	states *workloadStates
+	queue  changeQueue
 }
 
 // onceSucceeded does something until it succeeds once.
@@ -139,8 +135,8 @@ func (o *onceSucceeded) do(f func() error) error {
 func New(c client.Client, reader client.Reader, lists *ResourceLists, targets *target.Registry, delivery Delivery, state State) *Reconciler {
 	return &Reconciler{
 		client: c, reader: reader, lists: lists, targets: targets, delivery: delivery, state: state, now: time.Now,
-		events:    eventRecorder{create: func(ctx context.Context, ev *eventsv1.Event) error { return c.Create(ctx, ev) }},
-		workloads: map[string]*workloadState{}, lastReconcile: time.Now(), deletionChecks: make(chan struct{}, maxDeletionChecks),
+		events: eventRecorder{create: func(ctx context.Context, ev *eventsv1.Event) error { return c.Create(ctx, ev) }},
+		states: newWorkloadStates(time.Now()), deletionChecks: make(chan struct{}, maxDeletionChecks),
 	}
 }
 
@@ -156,9 +152,7 @@ const workingLimit = 2 * time.Minute
 // Working returns an error if statuses are not kept up to date: there are workloads, and none was reconciled successfully for
 // too long.
 func (r *Reconciler) Working() error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if since := r.now().Sub(r.lastReconcile); len(r.workloads) > 0 && since > workingLimit {
+	if since := r.states.sinceReconcile(r.now()); since > workingLimit {
 		return fmt.Errorf("no ThreeportWorkload was reconciled for %s", since.Round(time.Second))
 	}
 	return nil
@@ -167,9 +161,7 @@ func (r *Reconciler) Working() error {
 // SetupWithManager adds the reconciler to a manager.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	changes := source.Func(func(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		r.queue = queue.(priorityqueue.PriorityQueue[reconcile.Request])
+		r.queue.set(queue.(priorityqueue.PriorityQueue[reconcile.Request]))
 		return nil
 	})
 	if err := mgr.Add(manager.RunnableFunc(r.start)); err != nil { // also if there is no workload to reconcile
@@ -185,16 +177,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 }
 
 // Changed schedules an update of a workload's status. It does not block.
-func (r *Reconciler) Changed(workload string) { r.reconcileAfter(workload, changeDelay) }
-
-func (r *Reconciler) reconcileAfter(workload string, delay time.Duration) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.queue != nil {
-		r.queue.AddWithOpts(priorityqueue.AddOpts{After: delay, Priority: new(statusPriority)},
-			reconcile.Request{NamespacedName: types.NamespacedName{Name: workload}})
-	}
-}
+func (r *Reconciler) Changed(workload string) { r.queue.add(workload, changeDelay) }
 
 // Reconcile declares a workload to the registry and updates its status.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
@@ -203,9 +186,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		result.Priority = new(statusPriority)
 	}
 	if err == nil {
-		r.mu.Lock()
-		r.lastReconcile = r.now()
-		r.mu.Unlock()
+		r.states.recordReconcile(r.now())
 	}
 	return result, err
 }
@@ -276,13 +257,10 @@ func (r *Reconciler) declare(ctx context.Context, wl *v1alpha1.ThreeportWorkload
 // takeStartPriority returns the priority of the step after the declaration of a workload. It is low once for a workload that existed at the
 // start.
 func (r *Reconciler) takeStartPriority(wl *v1alpha1.ThreeportWorkload) int {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if !r.atStart.Has(wl.UID) {
-		return 0
+	if r.states.takeAtStart(wl.UID) {
+		return finalizerPriority
 	}
-	r.atStart.Delete(wl.UID)
-	return finalizerPriority
+	return 0
 }
 
 // exclude ends the watch of a workload whose list is not held.
@@ -293,11 +271,8 @@ func (r *Reconciler) exclude(ctx context.Context, wl *v1alpha1.ThreeportWorkload
 	}
 	beside := r.targets.WorkloadsBeside(wl.Name)
 	r.targets.Forget(wl.Name)
-	r.mu.Lock()
-	w := r.workload(wl)
-	known := w.excluded && !tracked
-	w.excluded = true
-	r.mu.Unlock()
+	known := false
+	r.states.update(wl, r.now(), func(w *workloadState) { known, w.excluded = w.excluded && !tracked, true })
 	if known {
 		return
 	}
@@ -316,9 +291,7 @@ func (r *Reconciler) forget(name string) {
 		r.endUnusedInstance(before, "was deleted")
 		r.wake(beside)
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	delete(r.workloads, name)
+	r.states.forget(name)
 }
 
 // endUnusedInstance reports that the former instance of a workload is no longer watched, unless another workload declares it, and
@@ -348,9 +321,7 @@ func (r *Reconciler) endUndeclared(ctx context.Context) error {
 		declared[instanceOf(&list.Items[i])] = true
 		uids.Insert(list.Items[i].UID)
 	}
-	r.mu.Lock()
-	r.atStart = uids
-	r.mu.Unlock()
+	r.states.setAtStart(uids)
 	isDeclared := func(instance target.Instance) bool { return declared[instance] }
 	r.delivery.EndUndeclared(isDeclared, "its ThreeportWorkload was deleted while the agent did not run", r.now())
 	return nil
@@ -360,7 +331,7 @@ func (r *Reconciler) endUndeclared(ctx context.Context) error {
 func (r *Reconciler) wake(others []string) {
 	delay := r.pollInterval()
 	for _, name := range others {
-		r.reconcileAfter(name, delay)
+		r.queue.add(name, delay)
 	}
 }
 
@@ -372,11 +343,8 @@ func (r *Reconciler) takeRetryRequest(wl *v1alpha1.ThreeportWorkload) bool {
 	if value == wl.Status.Delivery.Retried {
 		return false
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	w := r.workload(wl)
-	isNew := value != "" && w.retried != value
-	w.retried = value
+	isNew := false
+	r.states.update(wl, r.now(), func(w *workloadState) { isNew, w.retried = value != "" && w.retried != value, value })
 	return isNew
 }
 
@@ -384,11 +352,11 @@ func (r *Reconciler) takeRetryRequest(wl *v1alpha1.ThreeportWorkload) bool {
 // records the value, because an initial sync has compared the workload with the control plane.
 func (r *Reconciler) takeReportRequest(wl *v1alpha1.ThreeportWorkload) bool {
 	value := wl.Annotations[v1alpha1.AnnotationReportAgain]
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	w := r.workload(wl)
-	isNew := w.reportedAgain != nil && *w.reportedAgain != value && value != ""
-	w.reportedAgain = &value
+	isNew := false
+	r.states.update(wl, r.now(), func(w *workloadState) {
+		isNew = w.reportedAgain != nil && *w.reportedAgain != value && value != ""
+		w.reportedAgain = &value
+	})
 	return isNew
 }
 

@@ -162,7 +162,7 @@ func TestReconcile_TwoWorkloadsOfInstance_ForgetsInstanceWithLast(t *testing.T) 
 func TestReconcile_TwoWorkloadsOfInstance_StatusesNameEachOther(t *testing.T) {
 	w := newWorld(t)
 	queue := &recordedQueue{}
-	w.reconciler.queue = queue
+	w.reconciler.queue.set(queue)
 	queued := func(want *v1alpha1.ThreeportWorkload) {
 		t.Helper()
 		if got := queue.take(); !maps.Equal(got, map[string]time.Duration{want.Name: statusInterval}) {
@@ -239,9 +239,9 @@ func (q *recordedQueue) take() map[string]time.Duration {
 func TestPollInterval_GrowsWithTheWorkloads(t *testing.T) {
 	w := newWorld(t)
 	for n, want := range map[int]time.Duration{1: statusInterval, 250: statusInterval, 1000: 20 * time.Second, 10_000: resyncInterval} {
-		w.reconciler.workloads = map[string]*workloadState{}
+		w.reconciler.states = newWorkloadStates(w.clock)
 		for i := range n {
-			w.reconciler.workload(workload(fmt.Sprint(i)))
+			w.reconciler.states.get(workload(fmt.Sprint(i)), w.clock)
 		}
 		if got := w.reconciler.pollInterval(); got != want {
 			t.Errorf("with %d workloads the interval is %s, want %s", n, got, want)

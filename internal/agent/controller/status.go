@@ -54,16 +54,13 @@ func (r *Reconciler) reconcileStatus(ctx context.Context, wl *v1alpha1.Threeport
 // pollInterval is the time between two reconciles of a workload with pending reports, or beside one that changed. Reports to an instance
 // that the control plane does not know are always pending.
 func (r *Reconciler) pollInterval() time.Duration {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return min(max(statusInterval, time.Duration(len(r.workloads))*pollSpacing), resyncInterval)
+	return min(max(statusInterval, time.Duration(r.states.count())*pollSpacing), resyncInterval)
 }
 
 // writeDelay returns how long the write of a status has to wait.
 func (r *Reconciler) writeDelay(wl *v1alpha1.ThreeportWorkload, v verdict, u urgency) time.Duration {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	w, now, current := *r.workload(wl), r.now(), wl.Status
+	now, current := r.now(), wl.Status
+	w := r.states.get(wl, now)
 	if w.lastWrite.IsZero() && current.ObservedGeneration != 0 {
 		w.lastWrite = w.firstSeen // An earlier process wrote the status. The first observations of this one may be incomplete.
 	}
@@ -87,9 +84,7 @@ func (r *Reconciler) write(ctx context.Context, wl *v1alpha1.ThreeportWorkload, 
 	case err != nil:
 		return false, fmt.Errorf("write status of ThreeportWorkload %s: %w", wl.Name, err)
 	}
-	r.mu.Lock()
-	r.workload(wl).recordWrite(r.now())
-	r.mu.Unlock()
+	r.states.update(wl, r.now(), func(w *workloadState) { w.recordWrite(r.now()) })
 	r.recordEvents(ctx, wl, before.Status)
 	return true, nil
 }
@@ -105,7 +100,7 @@ func (r *Reconciler) status(wl *v1alpha1.ThreeportWorkload, progress target.Deli
 	current := withoutFutureTimes(wl.Status, r.now())
 	observed, pods := r.reporter.ResourceStatuses(wl.Name)
 	status.Resources = resourceStatuses(observed, progress.Operations, storedResources(wl))
-	setHealthSince(status.Resources, current.Resources, r.firstSeen(wl), r.now())
+	setHealthSince(status.Resources, current.Resources, r.states.get(wl, r.now()).firstSeen, r.now())
 	setHealth(&status, current, v, transitionTime(status.Resources, current, v.status, r.now()))
 	status.CauseSince = causeSince(status, current, r.now())
 	setCounts(&status, observed, pods)
@@ -152,13 +147,6 @@ func resourceStatuses(
 		out = append(out, rs)
 	}
 	return out
-}
-
-// firstSeen is when this process first saw a workload.
-func (r *Reconciler) firstSeen(wl *v1alpha1.ThreeportWorkload) time.Time {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.workload(wl).firstSeen
 }
 
 // maxClockLead is how far the clock of another agent may be ahead of this one.

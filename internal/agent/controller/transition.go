@@ -119,13 +119,11 @@ func (r *Reconciler) recordTransition(wl *v1alpha1.ThreeportWorkload) {
 	if s.HealthChange == nil || s.HealthSince == nil || isInitial(s.HealthChange) {
 		return
 	}
-	r.mu.Lock()
-	w := r.workload(wl)
-	stale := s.HealthSince.Time.Before(w.lastTransition) // The cache does not have the latest write yet.
-	if !stale {
-		w.lastTransition = s.HealthSince.Time
-	}
-	r.mu.Unlock()
+	stale := false
+	r.states.update(wl, r.now(), func(w *workloadState) {
+		stale = s.HealthSince.Time.Before(w.lastTransition) // The cache does not have the latest write yet.
+		w.lastTransition = later(w.lastTransition, s.HealthSince.Time)
+	})
 	if !stale {
 		cause := target.Cause{Reason: s.Reason}
 		if s.CauseSince != nil {

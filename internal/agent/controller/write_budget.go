@@ -7,7 +7,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/threeport/threeport-agent/api/v1alpha1"
 )
@@ -40,9 +39,7 @@ const (
 // confirmationWait returns how long an unchanged status need not be written again. Workloads have different intervals,
 // because after a start their writes come together.
 func (r *Reconciler) confirmationWait(wl *v1alpha1.ThreeportWorkload) time.Duration {
-	r.mu.Lock()
-	last := r.workload(wl).lastWrite
-	r.mu.Unlock()
+	last := r.states.get(wl, r.now()).lastWrite
 	if confirmed := wl.Status.ConfirmedAt; confirmed != nil && !confirmed.After(r.now()) { // else an earlier agent's clock was ahead
 		last = later(last, confirmed.Time)
 	}
@@ -104,38 +101,6 @@ func withoutRoutine(status v1alpha1.ThreeportWorkloadStatus) *v1alpha1.Threeport
 		}
 	}
 	return out
-}
-
-// workloadState is what this process knows of a workload, beside the registry.
-type workloadState struct {
-	uid       types.UID // of the ThreeportWorkload
-	firstSeen time.Time
-	// lastWrite is the time of the last write of this process; zero if there was none.
-	lastWrite time.Time
-	// bucketFullAt is the time at which the bucket is full again: each write adds a statusInterval.
-	bucketFullAt time.Time
-	// lastTransition is the time of the latest transition that the reporter was given.
-	lastTransition time.Time
-	// answered is the last reason of the condition Delivered other than Pending; empty before the first Event about it.
-	answered string
-	// retried is the last value of the annotation for another attempt that this process has handled.
-	retried string
-	// reportedAgain is the last value of the annotation that requests all reports again; nil before the first reconcile.
-	reportedAgain *string
-	// deletedSince is when this process first saw the deletion of the workload; zero before.
-	deletedSince time.Time
-	// excluded is true once the workload was excluded, and that was reported.
-	excluded bool
-}
-
-// workload returns the state of a workload; with mu held. A ThreeportWorkload that was created again does not have that of the former one.
-func (r *Reconciler) workload(wl *v1alpha1.ThreeportWorkload) *workloadState {
-	w := r.workloads[wl.Name]
-	if w == nil || w.uid != wl.UID {
-		w = &workloadState{uid: wl.UID, firstSeen: r.now()}
-		r.workloads[wl.Name] = w
-	}
-	return w
 }
 
 // wait returns how long a write has to wait.
