@@ -203,7 +203,6 @@ var outages = []outage{
 	{regexp.MustCompile(`\b40[13]\b`), "Issue a new token or certificate with the role agent, and replace the Secret.", runbook + "credentials-refused"},
 	{regexp.MustCompile(`\b429\b`), "Find the sender that exceeds a rate limit in the audit log of the control plane.", runbook + "api-errors"},
 	{regexp.MustCompile(`\b503\b`), "Look at the database and the memory of the control plane.", runbook + "database-away"},
-	{regexp.MustCompile(`\b413\b`), "Raise the limit of the control plane or of the proxy.", runbook + "not-delivering"},
 	{regexp.MustCompile(`\b404\b`), "Correct the route of the proxy or load balancer.", runbook + "not-delivering"},
 	{
 		regexp.MustCompile(`awaiting headers|deadline exceeded|did not answer in time`),

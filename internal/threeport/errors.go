@@ -74,8 +74,8 @@ type Error struct {
 	RetryAfter time.Duration
 
 	// Foreign is set for an answer without the API's envelope: a proxy's, or
-	// the router's for a path it does not serve. A foreign 404 or 405 says
-	// nothing about the row that was asked for.
+	// the router's for a path it does not serve. It says nothing about the
+	// row that was asked for. Only a foreign 413 is about the report.
 	Foreign bool
 
 	// Unsendable is set when the request was refused by the client itself.
@@ -126,10 +126,10 @@ func (e *Error) Kind() Kind {
 		return KindPermanent
 	case code == http.StatusUnauthorized, code == http.StatusForbidden:
 		return KindUnauthorized
-	case code == http.StatusNotFound && !e.Foreign:
-		return KindNotFound
-	case e.Foreign && (code == http.StatusNotFound || code == http.StatusMethodNotAllowed):
+	case e.Foreign && code != http.StatusRequestEntityTooLarge:
 		return KindRetryable // a proxy answered: retry until it routes to the API
+	case code == http.StatusNotFound:
+		return KindNotFound
 	case code == http.StatusRequestTimeout, code == http.StatusTooEarly, code == http.StatusTooManyRequests:
 		return KindRetryable
 	case code >= 400 && code < 500:

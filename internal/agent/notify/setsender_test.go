@@ -59,7 +59,7 @@ func TestSetSender_EachAnswerSettlesItsReport(t *testing.T) {
 			runtime.Gosched()
 		}
 	})
-	for result, want := range map[string]float64{"accepted": 4, "gone": 1, "rejected": 2, "retried": 1} {
+	for result, want := range map[string]float64{"accepted": 4, "gone": 1, "rejected": 2, "not_assigned": 1} {
 		if got := b.metric(t, "threeport_agent_reports_total", "event", result); got != want {
 			t.Errorf("%v are %s, want %v", got, result, want)
 		}
@@ -103,22 +103,31 @@ func TestClock_Advance_IgnoresAbsurdVersions(t *testing.T) {
 	}
 }
 
+// tooLarge answers as a proxy does.
+func tooLarge(w http.ResponseWriter) { w.WriteHeader(http.StatusRequestEntityTooLarge) }
+
+// refuseFields answers as a control plane that does not know a field.
+func refuseFields(w http.ResponseWriter) {
+	w.WriteHeader(http.StatusUnprocessableEntity)
+	_, _ = fmt.Fprint(w, `{"title":"Unprocessable Entity","status":422,"detail":"unknown field"}`)
+}
+
 func TestSetSender_RefusedSet_IsHalved(t *testing.T) {
 	for _, tc := range []struct {
 		reason   string
-		code     int
+		answer   func(http.ResponseWriter)
 		refused  func(set threeport.ReportSet) bool
 		rejected int
 	}{
-		{"too large", 413, func(set threeport.ReportSet) bool { return len(set.Reports) > 5 }, 0},
-		{"one of them is too large by itself", 413, poisoned, 1},
-		{"one of them is more than the server understands", 422, poisoned, 1},
+		{"too large", tooLarge, func(set threeport.ReportSet) bool { return len(set.Reports) > 5 }, 0},
+		{"one of them is too large by itself", tooLarge, poisoned, 1},
+		{"one of them is more than the server understands", refuseFields, poisoned, 1},
 	} {
 		t.Run(tc.reason, func(t *testing.T) {
 			m := newModel(t)
 			m.refuse = func(w http.ResponseWriter, set threeport.ReportSet, _ string) bool {
 				if tc.refused(set) {
-					w.WriteHeader(tc.code)
+					tc.answer(w)
 				}
 				return tc.refused(set)
 			}
@@ -151,7 +160,7 @@ func (m *model) strict(w http.ResponseWriter, set threeport.ReportSet, _ string)
 	for _, r := range set.Reports {
 		for i := 0; r.Tree != nil && i < len(r.Tree.Objects); i++ {
 			if o := r.Tree.Objects[i]; (o.Pod != nil || o.Since != nil) && m.offers() == "null" {
-				w.WriteHeader(http.StatusUnprocessableEntity)
+				refuseFields(w)
 				return true
 			}
 		}

@@ -79,7 +79,7 @@ func TestSetSender_Traceparent_OnlyIfOffered(t *testing.T) {
 			m.refuse = func(w http.ResponseWriter, set threeport.ReportSet, _ string) bool {
 				no := tc.refuses && slices.ContainsFunc(set.Reports, hasField)
 				if no {
-					w.WriteHeader(http.StatusUnprocessableEntity)
+					refuseFields(w)
 				}
 				return no
 			}
