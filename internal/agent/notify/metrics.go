@@ -23,11 +23,12 @@ const (
 
 // The results of a delivery.
 const (
-	resultAccepted = "accepted"
-	resultRetried  = "retried"
-	resultRejected = "rejected"
-	resultGone     = "gone"
-	resultUnknown  = "unknown"
+	resultAccepted    = "accepted"
+	resultRetried     = "retried"
+	resultRejected    = "rejected"
+	resultGone        = "gone"
+	resultUnknown     = "unknown"
+	resultNotAssigned = "not_assigned"
 )
 
 // NewMetrics registers the metrics of deliveries and of an outbox.
@@ -36,7 +37,8 @@ func NewMetrics(registry prometheus.Registerer, box *outbox.Outbox) *Metrics {
 		reports: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "threeport_agent_reports_total",
 			Help: "Reports sent to the control plane, by kind and result. The kind `adoption` is an initial sync. " +
-				"The result `gone`: the row was removed; `unknown`: the row never existed, and the report is kept.",
+				"The result `gone`: the row was removed; `unknown`: the row never existed; `not_assigned`: the instance is not " +
+				"assigned to the cluster. Unknown and unassigned reports are kept.",
 		}, []string{"kind", "result"}),
 		delay: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "threeport_agent_report_delay_seconds",

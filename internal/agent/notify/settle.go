@@ -55,7 +55,7 @@ func (n *Notifier) settle(ctx context.Context, item outbox.Item, result Result) 
 		n.metrics.count(item, resultRejected)
 		n.logItem("The control plane rejected a report. It is not sent again.", item, err)
 	case threeport.KindForbidden:
-		n.metrics.count(item, resultRetried)
+		n.metrics.count(item, resultNotAssigned)
 		if n.outbox.Refuse(item, target.NotAssigned, err) {
 			n.warnItem("The control plane has not assigned a workload to this cluster. Its reports are kept and sent again.", item, err)
 		}
