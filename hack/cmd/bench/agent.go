@@ -34,13 +34,7 @@ type delivery struct {
 func (w *world) measureAgent(ctx context.Context, protocol string) (err error) {
 	d := &delivery{world: w, protocol: protocol, folder: w.file(w.size.String() + "-" + protocol)}
 	defer func() { err = errors.Join(err, d.stop()) }()
-	if err := os.MkdirAll(d.folder, 0o700); err != nil {
-		return err
-	}
-	if err := d.startAPI(ctx); err != nil {
-		return err
-	}
-	if err := d.measurePosts(ctx); err != nil {
+	if d.api, d.upstream, err = w.startAPI(ctx, d.folder); err != nil {
 		return err
 	}
 	if err := d.population.resetEvents(ctx); err != nil {
@@ -67,21 +61,24 @@ func (w *world) measureAgent(ctx context.Context, protocol string) (err error) {
 	return nil
 }
 
-func (d *delivery) startAPI(ctx context.Context) error {
-	var err error
-	d.api, err = process.Start(d.apiBinary, nil, []string{
-		"--bind-address=127.0.0.1:0", "--auth-enabled=false", "--database=sqlite:" + filepath.Join(d.folder, "controlplane.db"),
+// startAPI starts a control-plane API with a database in a folder. The process is nil if it was not started.
+func (w *world) startAPI(ctx context.Context, folder string) (*process.Process, *upstream.Upstream, error) {
+	if err := os.MkdirAll(folder, 0o700); err != nil {
+		return nil, nil, err
+	}
+	api, err := process.Start(w.apiBinary, nil, []string{
+		"--bind-address=127.0.0.1:0", "--auth-enabled=false", "--database=sqlite:" + filepath.Join(folder, "controlplane.db"),
 		"--events-per-workload=10000000", // enough for every measurement
 	})
 	if err != nil {
-		return err
+		return nil, nil, err
 	}
-	url, err := d.api.URL(ctx)
+	url, err := api.URL(ctx)
 	if err != nil {
-		return err
+		return api, nil, err
 	}
-	d.upstream, err = upstream.New(d.cluster.Config(), upstream.API{URL: url})
-	return err
+	client, err := upstream.New(w.cluster.Config(), upstream.API{URL: url})
+	return api, client, err
 }
 
 // declare registers a workload for each Deployment, and declares it.
@@ -157,7 +154,7 @@ func (d *delivery) stop() error {
 
 // awaitReported waits until the control plane has all Events and, if statuses is true, the status of each workload.
 func (d *delivery) awaitReported(ctx context.Context, statuses bool) error {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	ticker := time.NewTicker(200 * time.Millisecond)
 	defer ticker.Stop()
@@ -308,35 +305,4 @@ func (d *delivery) measureChange(ctx context.Context, name string, change func(c
 	d.table.set("CPU of "+name, "s", d.protocol, used.cpu.Seconds())
 	d.table.set("garbage collection in the CPU of "+name, "%", d.protocol, 100*used.gc.Seconds()/used.cpu.Seconds())
 	return d.recordMemory(ctx, "after "+name, d.protocol, d.agent)
-}
-
-// measurePosts measures the floor of delivery: a process that posts Events one after another.
-func (d *delivery) measurePosts(ctx context.Context) error {
-	const events = 2000
-	id, err := d.upstream.API.Create(ctx, upstream.WorkloadInstances, map[string]any{"Name": "floor", "Status": "Healthy"})
-	if err != nil {
-		return err
-	}
-	self, err := os.Executable()
-	if err != nil {
-		return err
-	}
-	p, err := process.Start(self, nil, []string{postsCommand, "--url=" + d.upstream.API.URL, fmt.Sprintf("--instance=%d", id), fmt.Sprintf("--events=%d", events)})
-	if err != nil {
-		return err
-	}
-	defer p.Kill()
-	line, err := p.WaitFor(ctx, postedText)
-	if err != nil {
-		return err
-	}
-	_, text, _ := strings.Cut(line, postedText)
-	took, err := time.ParseDuration(text)
-	if err != nil {
-		return err
-	}
-	used, err := process.CPUTime(p.PID())
-	d.table.set("time per Event, one at a time", "ms", columnPosts, took.Seconds()*1000/events)
-	d.table.set("CPU per Event", "ms", columnPosts, used.Seconds()*1000/events)
-	return err
 }

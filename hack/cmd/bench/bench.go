@@ -18,8 +18,8 @@ import (
 	"github.com/threeport/threeport-agent/internal/e2e/upstream"
 )
 
-// patience only means that something hangs.
-const patience = 10 * time.Minute
+// timeout only means that something hangs.
+const timeout = 10 * time.Minute
 
 // agentUser is the user that the agent's ClusterRoles are bound to.
 const agentUser = "agent"
@@ -38,11 +38,11 @@ func run(ctx context.Context, o options) (err error) {
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(b.dir)) }()
 	if b.agent == "" {
-		if b.agent, err = process.Build(ctx, ".", "./cmd/agent", b.dir, "-trimpath"); err != nil {
+		if b.agent, err = process.Build(ctx, ".", "./cmd/agent", b.dir); err != nil {
 			return err
 		}
 	}
-	if b.apiBinary, err = process.Build(ctx, ".", "./cmd/controlplane", b.dir, "-trimpath"); err != nil {
+	if b.apiBinary, err = process.Build(ctx, ".", "./cmd/controlplane", b.dir); err != nil {
 		return err
 	}
 	if b.keepOutput != "" {
@@ -69,7 +69,7 @@ func (b *bench) measure(ctx context.Context, s size) (err error) {
 	defer func() { // after an error, with the figures so far
 		fmt.Printf("\n%d tracked Pods of %d workloads, %d other Pods:\n\n%s", s.tracked, len(w.population.tracked), s.untracked, &w.table)
 	}()
-	w.table.columns = append(append(w.table.columns, b.protocols...), columnInformers, columnMetadata, columnPosts, columnWatch)
+	w.table.columns = append(append(w.table.columns, b.protocols...), columnInformers, columnMetadata, columnPosts, columnForward)
 	if err := w.population.resetEvents(ctx); err != nil {
 		return err
 	}
@@ -77,6 +77,9 @@ func (b *bench) measure(ctx context.Context, s size) (err error) {
 		if err := w.measureInformers(ctx, metadataOnly); err != nil {
 			return err
 		}
+	}
+	if err := w.measureFloors(ctx); err != nil {
+		return fmt.Errorf("floors of delivery: %w", err)
 	}
 	for _, protocol := range b.protocols {
 		if err := w.measureAgent(ctx, protocol); err != nil {

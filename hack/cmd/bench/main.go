@@ -1,5 +1,5 @@
 // Command bench measures memory, CPU time and delays of the agent at several sizes of a cluster, and prints a table for each size.
-// Each figure is beside its floor in the same run: bare informers, or a bare loop of posts. docs/measurements.md has the results.
+// Each figure is beside its floor in the same run: bare informers, a bare loop of posts, or a bare watch that posts. docs/measurements.md has the results.
 package main
 
 import (
@@ -92,6 +92,8 @@ func main() {
 		err = runInformers(ctx, args[1:])
 	case len(args) > 0 && args[0] == postsCommand:
 		err = runPosts(ctx, args[1:])
+	case len(args) > 0 && args[0] == forwardCommand:
+		err = runForward(ctx, args[1:])
 	default:
 		var o options
 		if o, err = parseOptions(args); err == nil {

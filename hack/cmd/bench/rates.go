@@ -48,7 +48,7 @@ func (d *delivery) measureRate(ctx context.Context, rate int) error {
 	}
 	used := after.since(before)
 	at := fmt.Sprintf(" at %d/s", rate)
-	d.table.set("CPU per Event"+at, "ms", d.protocol, used.cpu.Seconds()*1000/float64(len(written)))
+	d.table.set(cpuPerEvent(rate), "ms", d.protocol, used.cpu.Seconds()*1000/float64(len(written)))
 	rows, err := d.upstream.API.Events(ctx, nil)
 	if err != nil {
 		return err
@@ -69,14 +69,17 @@ func (d *delivery) measureRate(ctx context.Context, rate int) error {
 	for _, p := range []float64{50, 99} {
 		name := fmt.Sprintf("delay of an Event%s, p%g", at, p)
 		d.table.set(name, "ms", d.protocol, figures.Percentile(reported, p))
-		d.table.set(name, "ms", columnWatch, figures.Percentile(watched, p))
+		d.table.set(name+", of a plain watch", "ms", d.protocol, figures.Percentile(watched, p))
 	}
 	return nil
 }
 
+// cpuPerEvent is the name of a figure.
+func cpuPerEvent(rate int) string { return fmt.Sprintf("CPU per Event at %d/s", rate) }
+
 // createEvents creates Events at a rate, spread over all Pods. It returns when each was sent.
-func (d *delivery) createEvents(ctx context.Context, rate int) (map[types.UID]time.Time, error) {
-	n := int(d.slice.Seconds() * float64(rate))
+func (w *world) createEvents(ctx context.Context, rate int) (map[types.UID]time.Time, error) {
+	n := int(w.slice.Seconds() * float64(rate))
 	written := make(map[types.UID]time.Time, n)
 	var mu sync.Mutex
 	begin := time.Now()
@@ -86,14 +89,14 @@ func (d *delivery) createEvents(ctx context.Context, rate int) (map[types.UID]ti
 	for range writers {
 		workers.Go(func() {
 			for i := range next {
-				one := d.population.tracked[i%len(d.population.tracked)]
-				pod := one.live[i/len(d.population.tracked)%len(one.live)]
+				one := w.population.tracked[i%len(w.population.tracked)]
+				pod := one.live[i/len(w.population.tracked)%len(one.live)]
 				at := time.Now()
 				mu.Lock()
-				ev := d.population.newEvent(pod, at)
+				ev := w.population.newEvent(pod, at)
 				written[ev.UID] = at
 				mu.Unlock()
-				if err := d.population.put(ctx, "events", ev, ev.ObjectMeta); err != nil {
+				if err := w.population.put(ctx, "events", ev, ev.ObjectMeta); err != nil {
 					select {
 					case errs <- err:
 					default:

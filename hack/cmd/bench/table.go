@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// row is a figure with the columns of a table. A value of -1 means that there is none.
+// row is a figure, with a value for each column that has one.
 type row struct {
 	name, unit string
 	values     map[string]float64 // by column
@@ -22,7 +22,7 @@ const (
 	columnInformers = "bare informers"
 	columnMetadata  = "bare informers of metadata"
 	columnPosts     = "bare loop of posts"
-	columnWatch     = "plain watch"
+	columnForward   = "bare watch that posts"
 )
 
 func (t *table) set(name, unit, column string, value float64) {
@@ -35,7 +35,7 @@ func (t *table) set(name, unit, column string, value float64) {
 	t.rows = append(t.rows, &row{name, unit, map[string]float64{column: value}})
 }
 
-// String returns the table in Markdown, with the columns that have values.
+// String returns the table in Markdown.
 func (t *table) String() string {
 	var out strings.Builder
 	fmt.Fprintf(&out, "| figure | %s |\n|---|%s\n", strings.Join(t.columns, " | "), strings.Repeat("---|", len(t.columns)))
