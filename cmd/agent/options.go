@@ -72,7 +72,7 @@ func newOptions(flags *flag.FlagSet) *options {
 	flags.StringVar(&o.api.Server, "threeport-api-server", "",
 		"address of the control-plane API: HOST[:PORT], or a URL")
 	flags.BoolVar(&o.api.AuthEnabled, "auth-enabled", o.api.AuthEnabled,
-		"authenticate to the control-plane API with a client certificate")
+		"authenticate to the control-plane API with a client certificate; false uses the token of --token-file, or no credential without it")
 	flags.StringVar(&o.certDir, "cert-dir", filepath.Dir(o.api.CertFile),
 		"folder of the client certificate, tls.crt and tls.key; read again when they change")
 	flags.StringVar(&o.api.CAFile, "ca-file", o.api.CAFile,
