@@ -10,11 +10,11 @@ import (
 
 // killWithParent does nothing, since only Linux has the parent-death signal. If this process is killed, the server
 // keeps running until it is stopped by hand (its command line has its directory).
-func tieToParent(*exec.Cmd) {}
+func killWithParent(*exec.Cmd) {}
 
 // children is not implemented. Child processes exit by themselves soon after the main process.
 func children(int) []int { return nil }
 
-func awaitEnd([]int) {}
+func waitForExit([]int) {}
 
-func ended(pid int) bool { return errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) }
+func hasExited(pid int) bool { return errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) }
