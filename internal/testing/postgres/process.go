@@ -105,12 +105,12 @@ func (p *process) kill() {
 	waitForExit(all)
 }
 
-// signalAll sends a signal to the process and its children.
+// signalAll sends a signal to the process and then to its children, so that a stopped process starts no further ones.
 func (p *process) signalAll(signal syscall.Signal) {
+	p.signal(signal)
 	for _, pid := range children(p.pid) {
 		_ = syscall.Kill(pid, signal)
 	}
-	p.signal(signal)
 }
 
 // signal does nothing if the process has exited. Its PID cannot have been reused before: only the goroutine of
