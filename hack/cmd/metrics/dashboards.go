@@ -13,6 +13,9 @@ func checkDashboards(pattern string, rules ruleSet, metrics []metric) error {
 	if err != nil {
 		return err
 	}
+	if len(files) == 0 {
+		return fmt.Errorf("no file matches %s", pattern)
+	}
 	for _, file := range files {
 		raw, err := os.ReadFile(file) //nolint:gosec // a file of this repository
 		if err != nil {

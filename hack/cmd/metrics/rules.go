@@ -31,6 +31,9 @@ func readRules(pattern string) (ruleSet, error) {
 	if err != nil {
 		return set, err
 	}
+	if len(files) == 0 {
+		return set, fmt.Errorf("no file matches %s", pattern)
+	}
 	for _, file := range files {
 		raw, err := os.ReadFile(file) //nolint:gosec // a file of this repository
 		if err != nil {
