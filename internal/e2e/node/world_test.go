@@ -85,7 +85,7 @@ func install(s *world.Suite) error {
 	if err != nil {
 		return err
 	}
-	s.Cleanup(func() error { api.Kill(); return nil })
+	s.Cleanup(func() error { return world.KillControlPlane(api) })
 	base, err := api.URL(s.Ctx)
 	if err != nil {
 		return err

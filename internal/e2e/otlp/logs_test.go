@@ -58,9 +58,8 @@ func (a *api) start() {
 	a.must(err)
 	a.process = started
 	a.Cleanup(func() {
-		started.Kill()
-		if strings.Contains(started.Output(), "DATA RACE") {
-			a.Error("the race detector found a race in the API")
+		if err := world.KillControlPlane(started); err != nil {
+			a.Error(err)
 		}
 		if a.Failed() {
 			a.Logf("the end of the log of the API:\n%s", world.End(started.Output(), 4<<10))

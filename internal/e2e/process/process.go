@@ -5,7 +5,6 @@ import (
 	"bufio"
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -14,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 )
@@ -23,7 +23,8 @@ type Process struct {
 	cmd    *exec.Cmd
 	name   string
 	done   chan struct{}
-	err    error // set before done is closed
+	err    error       // set before done is closed
+	killed atomic.Bool // Kill found it running
 	output *output
 }
 
@@ -56,7 +57,7 @@ func (p *Process) Done() <-chan struct{} { return p.done }
 func (p *Process) Output() string { return p.output.String() }
 
 // Stop sends SIGTERM and waits for the end of the process; after the grace period it kills the process. It returns an error
-// for a non-zero exit code.
+// then, and the one of Err.
 func (p *Process) Stop(grace time.Duration) error {
 	_ = p.cmd.Process.Signal(syscall.SIGTERM)
 	timer := time.NewTimer(grace)
@@ -68,16 +69,33 @@ func (p *Process) Stop(grace time.Duration) error {
 		<-p.done
 		return fmt.Errorf("%s did not stop within %s of SIGTERM\n%s", p.name, grace, p.output.tail())
 	}
-	if p.err != nil {
-		return fmt.Errorf("%s: %w\n%s", p.name, p.err, p.output.tail())
-	}
-	return nil
+	return p.Err()
 }
 
 // Kill sends SIGKILL and waits for the end of the process.
 func (p *Process) Kill() {
-	_ = p.cmd.Process.Kill()
+	select {
+	case <-p.done:
+	default:
+		p.killed.Store(true)
+		_ = p.cmd.Process.Kill()
+		<-p.done
+	}
+}
+
+// Killed waits for the end of the process, and reports whether Kill caused it.
+func (p *Process) Killed() bool {
 	<-p.done
+	status, ok := p.cmd.ProcessState.Sys().(syscall.WaitStatus)
+	return p.killed.Load() && ok && status.Signal() == syscall.SIGKILL
+}
+
+// Err waits for the end of the process. It returns an error for a non-zero exit code, or a signal that Kill did not send.
+func (p *Process) Err() error {
+	if p.Killed() || p.err == nil {
+		return nil
+	}
+	return fmt.Errorf("%s: %w\n%s", p.name, p.err, p.output.tail())
 }
 
 // Signal sends the process a signal, such as SIGSTOP.
@@ -101,7 +119,7 @@ func (p *Process) WaitFor(ctx context.Context, text string) (string, error) {
 			if line, _ := p.output.find(text); line != "" {
 				return line, nil
 			}
-			return "", fmt.Errorf("%s ended without printing %q: %w\n%s", p.name, text, errors.Join(p.err), p.output.tail())
+			return "", fmt.Errorf("%s ended without printing %q: %s\n%s", p.name, text, p.cmd.ProcessState, p.output.tail())
 		case <-ctx.Done():
 			return "", fmt.Errorf("wait for %s to print %q: %w\n%s", p.name, text, ctx.Err(), p.output.tail())
 		}

@@ -39,7 +39,7 @@ func (w *World) StartAgent(command Command, flags ...string) *Agent {
 }
 
 // LaunchAgent is StartAgent without the wait. At the end of the test the agent is stopped. It fails the test if it ended with
-// an error, except by SIGKILL, or if the race detector found a race.
+// an error, except by Kill, or if the race detector found a race.
 func (w *World) LaunchAgent(command Command, flags ...string) *Agent {
 	w.Helper()
 	metrics, probes := w.FreeAddress(), w.FreeAddress()
@@ -49,15 +49,13 @@ func (w *World) LaunchAgent(command Command, flags ...string) *Agent {
 	w.Must(err)
 	agent := &Agent{Process: p, MetricsURL: "http://" + metrics + "/metrics", ProbesURL: "http://" + probes}
 	w.Cleanup(func() {
-		err := agent.Stop(Timeout)
-		killed := err != nil && strings.Contains(err.Error(), "signal: killed")
-		if err != nil && !killed && !agent.MayFail {
+		if err := agent.Stop(Timeout); err != nil && !agent.MayFail {
 			w.Errorf("stop the agent: %v", err)
 		}
-		if strings.Contains(agent.Output(), "DATA RACE") {
-			w.Errorf("the race detector found a race in the agent:\n%s", agent.Output())
+		if err := raceIn(agent.Process); err != nil {
+			w.Error(err)
 		}
-		if w.Failed() && !killed {
+		if w.Failed() && !agent.Killed() {
 			w.Logf("the end of the log of the agent with PID %d:\n%s", agent.PID(), End(agent.Output(), shownOutput))
 		}
 	})
@@ -82,13 +80,37 @@ func (w *World) KillAgent(agent *Agent) {
 	}
 }
 
-// StartControlPlane starts the control-plane API, and kills it at the end of the test. Its URL method waits until it listens.
+// StartControlPlane starts the control-plane API. At the end of the test, KillControlPlane kills it and checks it. Its URL method waits
+// until it listens.
 func (w *World) StartControlPlane(binary string, flags ...string) *process.Process {
 	w.Helper()
 	p, err := process.Start(binary, nil, flags)
 	w.Must(err)
-	w.Cleanup(p.Kill)
+	w.Cleanup(func() {
+		if err := KillControlPlane(p); err != nil {
+			w.Error(err)
+		}
+	})
 	return p
+}
+
+// KillControlPlane kills a control-plane API. It returns an error if the API ended with an error while it listened, or if the race detector
+// found a race. URL returns the error of an API that ends earlier.
+func KillControlPlane(p *process.Process) error {
+	p.Kill()
+	err := raceIn(p)
+	if strings.Contains(p.Output(), `"url":`) {
+		err = errors.Join(err, p.Err())
+	}
+	return err
+}
+
+// raceIn returns an error if the race detector found a race in a process.
+func raceIn(p *process.Process) error {
+	if strings.Contains(p.Output(), "DATA RACE") {
+		return fmt.Errorf("the race detector found a race in process %d:\n%s", p.PID(), p.Output())
+	}
+	return nil
 }
 
 // FreeAddress returns a loopback address without a listener, as host:port.
