@@ -26,8 +26,11 @@ type delays struct {
 // measureDelay creates Events about a pod of a workload at a constant rate.
 func (s *stack) measureDelay(ctx context.Context, d upstream.Deployed, size size) (delays, error) {
 	pods, err := s.client.CoreV1().Pods(d.Name).List(ctx, metav1.ListOptions{})
-	if err != nil || len(pods.Items) == 0 {
-		return delays{}, fmt.Errorf("list pods of %s: %d: %w", d.Name, len(pods.Items), err)
+	if err != nil {
+		return delays{}, fmt.Errorf("list pods of %s: %w", d.Name, err)
+	}
+	if len(pods.Items) == 0 {
+		return delays{}, fmt.Errorf("%s has no pods", d.Name)
 	}
 	pod := pods.Items[0]
 	ctx, cancel := context.WithCancel(ctx)

@@ -312,10 +312,11 @@ func (w *faultWorld) expectSets(want bool) {
 		mode = 1
 	}
 	w.Eventually(fmt.Sprintf("the use of report sets to be %t", want), func() error {
-		if got, err := w.agent.Metric(w.Ctx, "threeport_agent_report_sets"); err != nil || got != mode {
-			return fmt.Errorf("the metric is %v: %w", got, err)
+		got, err := w.agent.Metric(w.Ctx, "threeport_agent_report_sets")
+		if err == nil && got != mode {
+			err = fmt.Errorf("the metric is %v", got)
 		}
-		return nil
+		return err
 	})
 	accepted := func(r proxy.Request) bool { return r.IsAcceptedWrite() && r.IsReportSet() == want }
 	w.await(w.proxy.Count(accepted)+20, "accepted in this way", accepted)

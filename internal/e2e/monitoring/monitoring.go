@@ -115,12 +115,12 @@ func Call[T any](m *Monitoring, path string, query url.Values) (data T, err erro
 	if err != nil {
 		return data, err
 	}
-	var answer struct {
-		Error string
-		Data  T
+	if status != http.StatusOK {
+		return data, fmt.Errorf("%s %v: HTTP %d: %.300s", path, query, status, page)
 	}
-	if err := json.Unmarshal([]byte(page), &answer); err != nil || status != http.StatusOK {
-		return data, fmt.Errorf("%s %v: HTTP %d %.300s: %w", path, query, status, page, err)
+	var answer struct{ Data T }
+	if err := json.Unmarshal([]byte(page), &answer); err != nil {
+		return data, fmt.Errorf("%s %v: %w: %.300s", path, query, err, page)
 	}
 	return answer.Data, nil
 }

@@ -104,10 +104,10 @@ func TestOperator_RolloutRestart_LosesNothing(t *testing.T) {
 	w.Must(shared.operator.AwaitRollout(w.Ctx))
 	w.Eventually("the end of the old pod", func() error {
 		pods, err := shared.operator.Pods(w.Ctx)
-		if err != nil || len(pods) != 1 || pods[0].Name == before {
-			return fmt.Errorf("the operator has %d pods: %w", len(pods), err)
+		if err == nil && (len(pods) != 1 || pods[0].Name == before) {
+			err = fmt.Errorf("the operator has %d pods", len(pods))
 		}
-		return nil
+		return err
 	})
 	stop()
 	w.ExpectStatus(d, "Healthy")

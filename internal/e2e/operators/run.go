@@ -259,8 +259,11 @@ func (c crds) read(ctx context.Context, root string) ([]*unstructured.Unstructur
 	var objects []*unstructured.Unstructured
 	for _, path := range c.paths {
 		files, err := filepath.Glob(filepath.Join(strings.TrimSpace(string(out)), path))
-		if err != nil || len(files) == 0 {
-			return nil, fmt.Errorf("module %s has no %s: %w", c.module, path, err)
+		if err != nil {
+			return nil, fmt.Errorf("find %s of module %s: %w", path, c.module, err)
+		}
+		if len(files) == 0 {
+			return nil, fmt.Errorf("module %s has no %s", c.module, path)
 		}
 		for _, file := range files {
 			text, err := os.ReadFile(file) //nolint:gosec // a file of the module

@@ -21,8 +21,11 @@ var agentRoles = []string{"role.yaml", "built_in_kinds_role.yaml", "workloads_ro
 // that aggregates roles. Objects that exist already are not changed.
 func (u *Upstream) Install(ctx context.Context, root, user string) error {
 	files, err := filepath.Glob(filepath.Join(root, "config", "crd", "bases", "*.yaml"))
-	if err != nil || len(files) == 0 {
-		return fmt.Errorf("find the CRD below %s: %d files: %w", root, len(files), err)
+	if err != nil {
+		return fmt.Errorf("find the CRD below %s: %w", root, err)
+	}
+	if len(files) == 0 {
+		return fmt.Errorf("no file below %s has the CRD", root)
 	}
 	for _, file := range agentRoles {
 		files = append(files, filepath.Join(root, "config", "rbac", file))
