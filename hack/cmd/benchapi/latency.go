@@ -1,21 +1,22 @@
 package main
 
 import (
-	"slices"
 	"sync"
 	"time"
+
+	"github.com/threeport/threeport-agent/hack/figures"
 )
 
 // latencies collects the durations of requests. It is safe for concurrent use.
 type latencies struct {
 	mu  sync.Mutex
-	all []time.Duration
+	all []float64 // in milliseconds
 }
 
 func (l *latencies) add(d time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.all = append(l.all, d)
+	l.all = append(l.all, float64(d.Microseconds())/1000)
 }
 
 func (l *latencies) count() int {
@@ -24,14 +25,9 @@ func (l *latencies) count() int {
 	return len(l.all)
 }
 
-// percentile returns the value below which a fraction of all values lies, in milliseconds; 0 without values.
+// percentile returns a percentile in milliseconds; 0 without values.
 func (l *latencies) percentile(percent float64) float64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if len(l.all) == 0 {
-		return 0
-	}
-	slices.Sort(l.all)
-	i := min(int(percent/100*float64(len(l.all))), len(l.all)-1)
-	return float64(l.all[i].Microseconds()) / 1000
+	return figures.Percentile(l.all, percent)
 }
