@@ -74,7 +74,12 @@ func (s *stack) measureDelay(ctx context.Context, d upstream.Deployed, size size
 		}
 		written[ev.UID] = at
 	}
+	timeout := time.AfterFunc(time.Minute, cancel) // this ends the watch
 	watching.Wait()
+	timeout.Stop()
+	if len(seen) < len(written) {
+		return delays{}, fmt.Errorf("the plain watch received %d of %d Events", len(seen), len(written))
+	}
 	return s.collectDelays(ctx, d, written, seen)
 }
 
