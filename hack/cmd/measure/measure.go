@@ -114,9 +114,11 @@ func (s *stack) measureWatches(ctx context.Context, t *table) ([]oracle.Expected
 	return all, nil
 }
 
-// stableWatchCount returns the number of open WATCH requests after three equal readings in a row. The controllers of the cluster
+// stableWatchCount returns the number of open WATCH requests after four equal readings in a row. The controllers of the cluster
 // also open and close watches.
 func (s *stack) stableWatchCount(ctx context.Context) (int, error) {
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
+	defer cancel()
 	ticker := time.NewTicker(2 * time.Second)
 	defer ticker.Stop()
 	last, same := -1, 0
@@ -136,7 +138,7 @@ func (s *stack) stableWatchCount(ctx context.Context) (int, error) {
 		select {
 		case <-ticker.C:
 		case <-ctx.Done():
-			return 0, ctx.Err()
+			return 0, fmt.Errorf("wait for a stable number of WATCH requests, now %d: %w", n, ctx.Err())
 		}
 	}
 }
@@ -205,12 +207,13 @@ func (s *stack) measureChanges(ctx context.Context, t *table, all []oracle.Expec
 		if err := step.do(); err != nil {
 			return fmt.Errorf("%s: %w", step.name, err)
 		}
-		differences := 0
-		if err := s.awaitAgreement(ctx, all); err != nil {
+		var differences oracle.DifferencesError
+		if err := s.awaitAgreement(ctx, all); errors.As(err, &differences) {
 			fmt.Fprintf(os.Stderr, "after %s: %v\n", step.name, err)
-			differences = 1
+		} else if err != nil {
+			return err
 		}
-		t.row("differences between cluster and control plane after "+step.name, float64(differences), 0.5, "")
+		t.row("differences between cluster and control plane after "+step.name, float64(len(differences)), 0.5, "")
 	}
 	h, err := oracle.Read(ctx, s.upstream.API)
 	if err != nil {

@@ -43,8 +43,17 @@ func (h History) For(workloads []Expected) History {
 	return h
 }
 
-// Await repeats the check until there is no difference or the context ends. Then it returns the last differences. The
-// control plane must not have other workloads.
+// DifferencesError has the differences between the cluster and the control plane.
+type DifferencesError []string
+
+func (e DifferencesError) Error() string {
+	const shown = 10
+	text := strings.Join(e[:min(len(e), shown)], "\n  ")
+	return fmt.Sprintf("%d differences between the cluster and the control plane, such as:\n  %s", len(e), text)
+}
+
+// Await repeats the check until there is no difference or the context ends. Then it returns the last differences as a
+// DifferencesError. The control plane must not have other workloads.
 func (o *Oracle) Await(ctx context.Context, api upstream.API, workloads []Expected) error {
 	return o.await(ctx, workloads, func() (History, error) { return Read(ctx, api) })
 }
@@ -58,7 +67,7 @@ func (o *Oracle) AwaitOnly(ctx context.Context, api upstream.API, workloads []Ex
 }
 
 func (o *Oracle) await(ctx context.Context, workloads []Expected, read func() (History, error)) error {
-	var differences []string
+	var differences DifferencesError
 	for {
 		begin := time.Now()
 		h, err := read()
@@ -66,7 +75,7 @@ func (o *Oracle) await(ctx context.Context, workloads []Expected, read func() (H
 		case err == nil:
 			differences = o.Check(h, workloads)
 		case ctx.Err() == nil || differences == nil: // otherwise the last differences say more
-			differences = []string{"read the control plane: " + err.Error()}
+			differences = DifferencesError{"read the control plane: " + err.Error()}
 		}
 		if len(differences) == 0 {
 			return nil
@@ -77,9 +86,7 @@ func (o *Oracle) await(ctx context.Context, workloads []Expected, read func() (H
 		case <-pause.C:
 		case <-ctx.Done():
 			pause.Stop()
-			const shown = 10
-			text := strings.Join(differences[:min(len(differences), shown)], "\n  ")
-			return fmt.Errorf("%d differences between the cluster and the control plane, such as:\n  %s", len(differences), text)
+			return differences
 		}
 	}
 }
