@@ -152,8 +152,11 @@ func TestReports_HelmWorkload_EventsAndStatus(t *testing.T) {
 	})
 	w.Eventually("the Service's namespace in the status", func() error {
 		cr, err := w.ThreeportWorkload(d)
-		if err != nil || len(cr.Status.Resources) != 3 {
-			return fmt.Errorf("%w: %d resources", err, len(cr.Status.Resources))
+		if err != nil {
+			return err
+		}
+		if n := len(cr.Status.Resources); n != 3 {
+			return fmt.Errorf("the status has %d resources, want 3", n)
 		}
 		if s := cr.Status.Resources[2]; s.Namespace != w.Namespace || s.State != v1alpha1.ResourcePresent {
 			return fmt.Errorf("the Service is %s in namespace %q, want Present in %q", s.State, s.Namespace, w.Namespace)
