@@ -101,7 +101,7 @@ func TestBuild_Cancelled(t *testing.T) {
 	if err := os.MkdirAll(b.target, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	held, err := tryLock(filepath.Join(b.target, lockName))
+	held, err := tryLock(filepath.Join(b.target, lockName), os.O_CREATE)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -195,13 +195,22 @@ func TestRunDirs_OfEndedProcesses_AreRemoved(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_ = dead.lock.Close() // as the kernel does for a dead process
+	_ = dead.lock.Close()                         // as the kernel does for a dead process
+	partly, err := newRunDir(t.Context(), parent) // its owner was killed while it removed the directory
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(os.Remove(partly.file(lockName)), partly.lock.Close()); err != nil {
+		t.Fatal(err)
+	}
 	next, err := newRunDir(t.Context(), parent)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := os.Stat(dead.path); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("the dead one's directory is still there (%v)", err)
+	for _, d := range []*runDir{dead, partly} {
+		if _, err := os.Stat(d.path); !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("a dead one's directory is still there (%v)", err)
+		}
 	}
 	for _, d := range []*runDir{alive, next} {
 		if _, err := os.Stat(d.path); err != nil {

@@ -15,10 +15,10 @@ const lockPoll = 100 * time.Millisecond
 // errLocked means that another process holds the lock.
 var errLocked = errors.New("locked by another process")
 
-// tryLock creates a file and takes its exclusive lock, or returns errLocked. Closing the file or the end of this process releases
-// the lock; children do not inherit it.
-func tryLock(path string) (*os.File, error) {
-	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600) //nolint:gosec // paths in our own cache folder
+// tryLock opens a file with an additional flag, such as os.O_CREATE, and takes its exclusive lock, or returns errLocked. Closing the
+// file or the end of this process releases the lock; children do not inherit it.
+func tryLock(path string, flag int) (*os.File, error) {
+	file, err := os.OpenFile(path, os.O_RDWR|flag, 0o600) //nolint:gosec // paths in our own cache folder
 	if err != nil {
 		return nil, fmt.Errorf("open lock: %w", err)
 	}
@@ -38,7 +38,7 @@ func lock(ctx context.Context, path string, waiting func()) (*os.File, error) {
 	ticker := time.NewTicker(lockPoll)
 	defer ticker.Stop()
 	for first := true; ; first = false {
-		file, err := tryLock(path)
+		file, err := tryLock(path, os.O_CREATE)
 		if !errors.Is(err, errLocked) {
 			return file, err
 		}

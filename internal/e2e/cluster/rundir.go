@@ -51,29 +51,29 @@ func newRunDir(ctx context.Context, parent string) (*runDir, error) {
 	if err != nil {
 		return nil, fmt.Errorf("create run directory: %w", err)
 	}
-	own, err := tryLock(filepath.Join(path, lockName))
+	own, err := tryLock(filepath.Join(path, lockName), os.O_CREATE)
 	if err != nil {
 		return nil, errors.Join(err, os.RemoveAll(path))
 	}
 	return &runDir{path: path, lock: own}, nil
 }
 
-// removeDead removes the run directories without a lock.
+// removeDead removes the run directories whose lock is free. It creates no file in one that its owner removes at this moment.
 func removeDead(parent string) error {
 	dirs, err := filepath.Glob(filepath.Join(parent, "run-*"))
 	if err != nil {
 		return fmt.Errorf("list run directories: %w", err)
 	}
 	for _, dir := range dirs {
-		held, err := tryLock(filepath.Join(dir, lockName))
+		held, err := tryLock(filepath.Join(dir, lockName), 0)
 		switch {
-		case errors.Is(err, errLocked), errors.Is(err, os.ErrNotExist):
-			continue // alive, or its owner removed it just now
-		case err != nil:
+		case errors.Is(err, errLocked):
+			continue
+		case err != nil && !errors.Is(err, os.ErrNotExist):
 			return err
 		}
 		err = removeRunDir(dir)
-		_ = held.Close()
+		_ = held.Close() // nil without a lock file
 		if err != nil {
 			return fmt.Errorf("remove directory of a crashed run: %w", err)
 		}
