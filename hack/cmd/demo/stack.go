@@ -77,7 +77,7 @@ func (s *stack) startCluster(ctx context.Context) (err error) {
 // build compiles a command of the project into the cluster's run directory, which is deleted with the cluster.
 func (s *stack) build(ctx context.Context, command string) (string, error) {
 	s.printf("Building %s (a minute or two the first time, then seconds).", command)
-	return process.Build(ctx, s.root, command, s.cluster.Dir(), "-buildvcs=false")
+	return process.Build(ctx, s.root, command, s.cluster.Dir())
 }
 
 func (s *stack) startAPI(ctx context.Context) error {

@@ -37,11 +37,11 @@ func start(ctx context.Context, agent string) (*stack, error) {
 		return s, err
 	}
 	if s.binary == "" {
-		if s.binary, err = process.Build(ctx, ".", "./cmd/agent", s.dir, "-trimpath"); err != nil {
+		if s.binary, err = process.Build(ctx, ".", "./cmd/agent", s.dir); err != nil {
 			return s, err
 		}
 	}
-	apiBinary, err := process.Build(ctx, ".", "./cmd/controlplane", s.dir, "-trimpath")
+	apiBinary, err := process.Build(ctx, ".", "./cmd/controlplane", s.dir)
 	if err != nil {
 		return s, err
 	}

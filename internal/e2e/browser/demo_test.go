@@ -59,7 +59,7 @@ func TestDemo_Page_ShowsWorkloads(t *testing.T) {
 // startDemo starts the demo with fake nodes, and returns after its checks succeeded. The test stops it at its end.
 func startDemo(t *testing.T) *process.Process {
 	t.Helper()
-	binary, err := process.Build(t.Context(), "../../../hack", "./cmd/demo", t.TempDir(), "-buildvcs=false")
+	binary, err := process.Build(t.Context(), "../../../hack", "./cmd/demo", t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
