@@ -131,6 +131,10 @@ func (r *Running) launch(o Operator, namespace string) error {
 		if err != nil {
 			return errors.Join(err, log.Close())
 		}
+		go func() {
+			<-started.Done()
+			_ = log.Close()
+		}()
 		r.mu.Lock()
 		r.processes = append(r.processes, started)
 		r.mu.Unlock()

@@ -30,14 +30,12 @@ func KillSelf(ctx context.Context, variable string, after time.Duration) ([]stri
 	out := bufio.NewReader(pipe)
 	first, err := out.ReadString('\n')
 	<-time.After(after)
-	if killErr := cmd.Process.Kill(); err != nil || killErr != nil {
-		return nil, fmt.Errorf("the process wrote %q: %w", first, errors.Join(err, killErr))
-	}
-	rest, err := io.ReadAll(out)
-	if err != nil {
-		return nil, err
-	}
+	killErr := cmd.Process.Kill()
+	rest, readErr := io.ReadAll(out)
 	_ = cmd.Wait() // the error is that it was killed
+	if err := errors.Join(err, killErr, readErr); err != nil {
+		return nil, fmt.Errorf("the process wrote %q: %w", first, err)
+	}
 	lines := strings.Split(first+string(rest), "\n")
 	return lines[:len(lines)-1], nil // the last line is not whole
 }
