@@ -34,11 +34,18 @@ type queuedPacket struct {
 	due    time.Time
 }
 
-// forward forwards packets until the context ends or reading fails. Each read and each write is one packet.
-func (w *wire) forward(ctx context.Context, from io.Reader, to io.Writer) error {
+// forward forwards packets until the context ends, reading fails, or writing fails, which closes from. Each read and each write is one
+// packet.
+func (w *wire) forward(ctx context.Context, from io.ReadCloser, to io.Writer) error {
 	queue := make(chan queuedPacket, queueLimit)
 	written := make(chan error, 1)
-	go func() { written <- w.writePackets(ctx, queue, to) }()
+	go func() {
+		err := w.writePackets(ctx, queue, to)
+		if err != nil {
+			err = errors.Join(err, from.Close()) // this ends the reads
+		}
+		written <- err
+	}()
 	err := w.readPackets(from, queue)
 	close(queue)
 	return errors.Join(err, <-written)

@@ -5,6 +5,7 @@ package main
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 	"io"
 	"math"
 	"testing"
@@ -28,6 +29,8 @@ func (s *sender) Read(b []byte) (int, error) {
 	s.next++
 	return binary.PutUvarint(b, s.next), nil
 }
+
+func (s *sender) Close() error { return nil }
 
 // receiver records the numbers of packets and their arrival times.
 type receiver struct {
@@ -100,6 +103,19 @@ func TestWire_ContextEnds_Stops(t *testing.T) {
 		w, got := &wire{delay: time.Hour}, &receiver{}
 		if err := w.forward(ctx, &sender{left: 10}, got); err != nil || len(got.numbers) > 0 {
 			t.Errorf("%d packets arrived, error %v; want none and no error", len(got.numbers), err)
+		}
+	})
+}
+
+func TestWire_WriteFails_EndsReads(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		failure := errors.New("the device is gone")
+		from, sent := io.Pipe()
+		received, to := io.Pipe()
+		_ = received.CloseWithError(failure)
+		go func() { _, _ = sent.Write([]byte("packet")) }() // the next read waits
+		if err := (&wire{}).forward(t.Context(), from, to); !errors.Is(err, failure) {
+			t.Errorf("forward returned %v, want the error of the write", err)
 		}
 	})
 }
