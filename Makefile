@@ -243,7 +243,7 @@ unit: cluster-binaries ## Run the tests of each package, with a real API server 
 	$(GOTEST) test $(RACE) -timeout 30m -p $(UNIT_AT_ONCE) -parallel 8 $(UNIT_TESTS)
 
 # These suites are too long for each change, or matter for a change of one place only.
-NIGHTLY = test-attacks test-faults test-scenarios test-tools test-tools-cleanup test-monitoring test-bundle test-compatibility
+NIGHTLY = test-attacks test-faults test-scenarios test-tools test-tools-cleanup test-monitoring test-bundle measure test-compatibility
 
 .PHONY: nightly
 nightly: ## Run the suites that `.ci/run` leaves out, one after the other: 90 min; Linux, root, all packages
@@ -252,7 +252,7 @@ nightly: ## Run the suites that `.ci/run` leaves out, one after the other: 90 mi
 
 .PHONY: test-e2e
 test-e2e: cluster-binaries ## Run the agent as a process on whole control planes: 4 min
-	$(E2E_TEST) -short -timeout 60m -p 2 -parallel 4 . ./kstatus ./openapi ./operators ./oracle ./scenario/... ./upstream
+	$(E2E_TEST) -short -timeout 60m -p 2 -parallel 4 . ./kstatus ./openapi ./operators ./oracle ./scenario/...
 
 # The first test prints the version that the API server reports. A minor that fails does not stop the others.
 .PHONY: test-compatibility
@@ -288,12 +288,12 @@ test-bundle: cluster-binaries ## Pack the bundle of the other architecture, and 
 
 .PHONY: test-tools
 test-tools: cluster-binaries ## Run the tests of the tools in hack/ and of test support: 2 min
-	$(E2E_TEST) -timeout 30m -p 1 -skip $(call only,$(CLEANUP_TESTS)) ./cluster/... ./image/... ./behave/...
+	$(E2E_TEST) -timeout 30m -p 1 -skip $(call only,$(CLEANUP_TESTS)) ./cluster/... ./image/... ./behave/... ./process
 	$(HACK_TEST) -timeout 30m -p 1 -skip $(call only,$(CLEANUP_TESTS)) ./...
 
 .PHONY: test-tools-cleanup
 test-tools-cleanup: real-node ## Test that interrupted tools leave nothing behind: 4 min; Linux, root, `make node-packages`
-	@$(call exist,$(CLEANUP_TESTS),hack internal/e2e)
+	@$(call exist,$(CLEANUP_TESTS),internal/e2e/cluster internal/e2e/node hack/cmd/demo)
 	$(E2E_TEST) -timeout 60m -p 1 -parallel 2 -run $(call only,$(CLEANUP_TESTS)) ./cluster ./node
 	$(HACK_TEST) -timeout 60m -p 1 -parallel 2 -run $(call only,$(CLEANUP_TESTS)) ./cmd/demo
 

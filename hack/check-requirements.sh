@@ -31,6 +31,20 @@ check_minors Makefile "$(sed -n 's/^MINORS = //p' Makefile)"
 check_minors .github/workflows/nightly.yml "$(sed -n 's/^ *minor: \[\(.*\)\]/\1/p' .github/workflows/nightly.yml | tr -d '",')"
 check_minors docs/operating.md "$(sed -n 's/^| unreleased | \(.*\) |$/\1/p' docs/operating.md | tr -d ',')"
 
+# The nightly workflow runs the suites of `make nightly`, and in another job those on each minor.
+suites=$(sed -n 's/^ *target: \[\(.*\)\]/\1/p' .github/workflows/nightly.yml | tr -d ',')
+nightly=$(sed -n 's/^NIGHTLY = //p' Makefile)
+[ "$suites test-compatibility" = "$nightly" ] ||
+  { echo "nightly.yml runs $suites test-compatibility, and make nightly $nightly: use the same." >&2; exit 1; }
+
+# A target of the Makefile names each package of internal/e2e with tests. One target tests all packages of hack.
+targets=$(sed -n 's/^\t\$(E2E_TEST) //p' Makefile | tr ' ' '\n')
+for folder in $(git ls-files 'internal/e2e/*_test.go' | xargs -n 1 dirname | sort -u); do
+  package=.${folder#internal/e2e}
+  grep -qxF -e "$package" -e "$package/..." -e "${package%/*}/..." <<<"$targets" ||
+    { echo "No target of the Makefile runs the tests of $folder." >&2; exit 1; }
+done
+
 # The workflows use the version of Go that builds the image.
 image=$(sed -n 's/^FROM.*golang:\([0-9.]*\).*/\1/p' Dockerfile | sort -u)
 for workflow in .github/workflows/*.yml; do
