@@ -29,7 +29,8 @@ type limits struct {
 	goroutines int
 }
 
-// watchLimits measures twice a second until the test ends, and then compares the maxima with the limits.
+// watchLimits measures twice a second until the test ends, and then compares the maxima with the limits. A world whose agent is not
+// followed has none.
 func watchLimits(w *faultWorld) *limits {
 	l := &limits{}
 	ctx, cancel := context.WithCancel(w.Ctx)
@@ -49,9 +50,15 @@ func watchLimits(w *faultWorld) *limits {
 	w.Cleanup(func() {
 		cancel()
 		done.Wait()
+		if l.agent == nil {
+			return
+		}
 		perSecond, open := w.proxy.Busiest()
 		w.Logf("the agent used at most %d MiB of memory, %d with pages of files, %d KiB of state, %d goroutines, %d requests a second, %d at a time",
 			l.private>>20, l.resident>>20, l.bytes>>10, l.goroutines, perSecond, open)
+		if l.private == 0 || l.resident == 0 || l.goroutines == 0 {
+			w.Error("a limit of the agent was not measured once")
+		}
 		if l.private > shared.agent.maxMemory || l.bytes > maxState || l.goroutines > maxGoroutines || open > maxOpen {
 			w.Errorf("the agent exceeded a limit: %d MiB of memory, %d KiB of state, %d goroutines, %d requests at a time",
 				shared.agent.maxMemory>>20, maxState>>10, maxGoroutines, maxOpen)
