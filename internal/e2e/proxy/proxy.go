@@ -37,6 +37,7 @@ type Fault struct {
 // Proxy forwards requests to the control plane. It records all requests and, in their order, the accepted writes. A script
 // injects faults.
 type Proxy struct {
+	t      *testing.T
 	client *http.Client
 
 	mu       sync.Mutex
@@ -54,7 +55,7 @@ func New(t *testing.T) *Proxy {
 	t.Helper()
 	transport := &http.Transport{MaxIdleConnsPerHost: 64}
 	t.Cleanup(transport.CloseIdleConnections)
-	return &Proxy{client: &http.Client{Transport: transport}, backends: map[string]bool{}, rows: map[string]*sync.Mutex{}, open: map[string]int{}}
+	return &Proxy{t: t, client: &http.Client{Transport: transport}, backends: map[string]bool{}, rows: map[string]*sync.Mutex{}, open: map[string]int{}}
 }
 
 // AddBackend adds a control plane, given by its URL.
@@ -88,9 +89,13 @@ func (p *Proxy) backend() (string, error) {
 func (p *Proxy) Listen(t *testing.T, name string) string {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
-		r, err := newRequest(name, req)
+		body, err := io.ReadAll(req.Body)
 		if err != nil {
 			panic(http.ErrAbortHandler) // the request was cut off
+		}
+		r, err := newRequest(name, req, body)
+		if err != nil {
+			t.Errorf("%s sent a request that the proxy cannot read: %s %s: %v", name, r.Method, r.Path, err)
 		}
 		p.serve(w, req, r)
 	}))
@@ -211,7 +216,7 @@ func (p *Proxy) forward(r Request, id int) (*Answer, error) {
 	if got.OK() {
 		taken, err := oracle.AcceptedWrites(r.asWrite(), r.Writes, got.Body)
 		if err != nil {
-			return nil, err
+			p.t.Errorf("the control plane sent an answer that the proxy cannot read: %s %s: %v", r.Method, r.Path, err)
 		}
 		p.mu.Lock()
 		defer p.mu.Unlock()

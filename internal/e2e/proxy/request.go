@@ -2,7 +2,6 @@ package proxy
 
 import (
 	"encoding/json"
-	"io"
 	"net/http"
 	"slices"
 	"strings"
@@ -25,12 +24,10 @@ type Request struct {
 	sent   []byte // the body as the agent sent it
 }
 
-func newRequest(from string, req *http.Request) (Request, error) {
-	r := Request{From: from, Method: req.Method, Path: req.URL.RequestURI(), header: req.Header.Clone(), At: time.Now()}
+// newRequest returns a request with its body as the agent sent it. With an error, the request has no writes.
+func newRequest(from string, req *http.Request, body []byte) (Request, error) {
+	r := Request{From: from, Method: req.Method, Path: req.URL.RequestURI(), header: req.Header.Clone(), At: time.Now(), sent: body}
 	var err error
-	if r.sent, err = io.ReadAll(req.Body); err != nil {
-		return r, err
-	}
 	if r.Body, err = oracle.DecodeBody(r.sent, r.header.Get("Content-Encoding")); err != nil || r.Method == http.MethodGet {
 		return r, err
 	}
