@@ -45,13 +45,14 @@ func (m *Monitoring) ExpectAlerts(faults ...Fault) {
 	m.expectNotified(faults, "resolved", begin)
 }
 
-// expectNotified waits until the last notifications of all alerts of faults have a status at the same time: firing or resolved.
+// expectNotified waits until the last notifications of all alerts of faults have a status at the same time: firing or resolved. A
+// notification before since is about an earlier fault.
 func (m *Monitoring) expectNotified(faults []Fault, status string, since time.Time) {
 	m.world.Helper()
 	m.world.Eventually("notifications with the status "+status, func() error {
 		for _, f := range faults {
 			for _, alert := range f.Alerts {
-				if got := m.received.of(alert); got.Status != status {
+				if got := m.received.of(alert); got.Status != status || got.at.Before(since) {
 					firing, err := m.Firing()
 					return errors.Join(err, fmt.Errorf("the last one of %s is %+v; in Prometheus fire %s", alert, got, strings.Join(firing, ", ")))
 				}
