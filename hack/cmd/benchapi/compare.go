@@ -58,7 +58,7 @@ func (w *benchmark) compareMethods(ctx context.Context) error {
 			fmt.Fprintf(os.Stderr, "%d/%d %s: %.0f/s\n", round+1, w.rounds, m.name, m.rates[round])
 		}
 	}
-	fmt.Printf("\n| Events stored beside %d others | a second, median | lowest to highest | a request, p50 | p99 | cores of the API, each Event | of the database |\n|---|---|---|---|---|---|---|\n", w.events)
+	fmt.Printf("\n| Events stored beside %d others | a second, median | lowest to highest | a request, p50 | p99 | CPU time of the API, each Event | of the database |\n|---|---|---|---|---|---|---|\n", w.events)
 	for _, m := range methods {
 		perEvent := func(d time.Duration) float64 { return float64(d.Microseconds()) / float64(m.events) }
 		median := m.median()

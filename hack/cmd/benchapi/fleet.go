@@ -119,8 +119,8 @@ func (w *benchmark) sendInitialState(ctx context.Context) error {
 	}
 	printRow(fmt.Sprintf("first reports of %d agents, a set each, %d at a time: %d resources, %d statuses and trees", len(w.agents), w.writers,
 		w.resources, w.workloads()), time.Since(begin).Seconds(), "s")
-	printRow("cores of the API for them", (apiAfter - api).Seconds(), "s")
-	printRow("cores of the database for them", (dbAfter - db).Seconds(), "s")
+	printRow("CPU time of the API for them", (apiAfter - api).Seconds(), "s")
+	printRow("CPU time of the database for them", (dbAfter - db).Seconds(), "s")
 	printRow("such a set, p50", durations.percentile(50), "ms")
 	printRow("such a set, p99", durations.percentile(99), "ms")
 	return nil

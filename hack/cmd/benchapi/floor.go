@@ -8,7 +8,8 @@ import (
 
 // eventColumns are the columns of an Event that a report set writes.
 const eventColumns = "id, createdat, updatedat, runtimeeventuid, type, reason, message, timestamp, workloadinstanceid, " +
-	"workloadresourceinstanceid, clusteruid, objectversion, involvedkind, involvednamespace, involvedname, involveduid, count, firsttimestamp"
+	"workloadresourceinstanceid, helmworkloadinstanceid, clusteruid, objectversion, involvedgroup, involvedversion, involvedkind, " +
+	"involvednamespace, involvedname, involveduid, count, firsttimestamp, gap"
 
 // insertedRows counts the rows that prepareInsert's functions inserted. It is the source of their IDs.
 var insertedRows atomic.Int64
@@ -33,8 +34,8 @@ func (d *database) prepareInsert(ctx context.Context, rows int) (func(ctx contex
 		for _, report := range a.events(rows) {
 			ev, at := report.Event, report.Event.Time.UnixMicro()
 			args = append(args, firstEvent-insertedRows.Add(1), at, at, ev.UID, ev.Type, ev.Reason, ev.Message, at, int64(report.Instance.ID),
-				int64(ev.ResourceInstanceID), a.cluster, int64(report.Version), ev.Involved.Kind, ev.Involved.Namespace, ev.Involved.Name,
-				ev.Involved.UID, ev.Count, at)
+				int64(ev.ResourceInstanceID), nil, a.cluster, int64(report.Version), ev.Involved.Group, ev.Involved.Version, ev.Involved.Kind,
+				ev.Involved.Namespace, ev.Involved.Name, ev.Involved.UID, ev.Count, at, nil)
 		}
 		_, err := insert.ExecContext(ctx, args...)
 		return rows, err

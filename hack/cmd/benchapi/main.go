@@ -1,5 +1,5 @@
-// Command benchapi measures the control-plane API with the load of a fleet: reporting agents, and users of the page. It runs
-// bin/controlplane with an empty database, and prints the results as a Markdown table. docs/scale.md has the results.
+// Command benchapi measures the control-plane API with the load of a fleet: reporting agents, and users of the page. It
+// builds the API, runs it with an empty database, and prints the results as a Markdown table. docs/scale.md has the results.
 package main
 
 import (

@@ -63,7 +63,8 @@ func (w *benchmark) measureSteadyLoad(ctx context.Context) error {
 	return err
 }
 
-// runLoad runs viewers for a time, and agents too if sets is not nil. Slow answers do not slow down the load.
+// runLoad runs viewers for a time, and agents too if sets is not nil. A slow answer does not reduce the
+// number of sets, but that of the viewers' requests.
 func (w *benchmark) runLoad(ctx context.Context, duration time.Duration, sets *latencies, views latenciesByQuery) error {
 	ctx, cancel := context.WithTimeout(ctx, duration)
 	defer cancel()
