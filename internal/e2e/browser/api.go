@@ -41,10 +41,14 @@ func (a *API) Start(ctx context.Context) error {
 	ctx, a.cancel = context.WithCancel(ctx)
 	a.done = make(chan error, 1)
 	go func() { a.done <- s.Run(ctx) }()
-	return a.awaitReady(ctx)
+	if err := a.checkReady(ctx); err != nil {
+		return errors.Join(err, a.Stop())
+	}
+	return nil
 }
 
-func (a *API) awaitReady(ctx context.Context) error {
+// checkReady sends the readiness probe. The server accepts connections before it serves, so the answer may take a moment.
+func (a *API) checkReady(ctx context.Context) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, a.URL+"/readyz", nil)
 	if err != nil {
 		return fmt.Errorf("ask control plane: %w", err)
@@ -53,7 +57,11 @@ func (a *API) awaitReady(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("ask control plane: %w", err)
 	}
-	return resp.Body.Close()
+	defer resp.Body.Close() //nolint:errcheck // only its status is read
+	if resp.StatusCode != http.StatusOK {
+		return fmt.Errorf("the control plane is not ready: %s", resp.Status)
+	}
+	return nil
 }
 
 // Stop stops the control plane, and waits for its end.

@@ -34,8 +34,9 @@ func (c *Cluster) Kill(component Component) error {
 	return nil
 }
 
-// Restart starts a component again on the same port and with the same storage, and waits until it is ready. It stops a running
-// component with SIGTERM; call Kill before for a crash. ctx limits the wait.
+// Restart starts a component again on the same port and with the same storage. It stops a running component with SIGTERM; call Kill before
+// for a crash. Restart waits until etcd, the API server or containerd answers; ctx limits the wait. For other components, it may return
+// before they work, because the API still has the state from before the end.
 func (c *Cluster) Restart(ctx context.Context, component Component) error {
 	p := c.process(component)
 	if p == nil {

@@ -231,7 +231,7 @@ func (r *Running) install(ctx context.Context, root string, o Operator) error {
 	return nil
 }
 
-// established waits until the API server serves a CustomResourceDefinition.
+// established waits until a CustomResourceDefinition has the condition Established. Milliseconds later, the API server serves its objects.
 func established(ctx context.Context, client dynamic.Interface, name string) error {
 	ticker := time.NewTicker(100 * time.Millisecond)
 	defer ticker.Stop()
