@@ -23,7 +23,7 @@ import (
 const (
 	exitFailed      = 1
 	exitUsage       = 2
-	exitInterrupted = 130 // as a shell has it: the demo did not get as far as being up
+	exitInterrupted = 130 // as in a shell: the demo was interrupted before it was up
 )
 
 // config is the parsed command line.

@@ -169,7 +169,7 @@ func (s *stack) measureMemory(ctx context.Context, t *table, all []oracle.Expect
 	}
 	t.row("resident memory of the agent at 500 pods", agent, 100, "MB")
 	t.row("resident memory of the API server without the agent", without, 0, "MB")
-	t.row("what the agent adds to it", with-without, 100, "MB")
+	t.row("growth of the API server with the agent", with-without, 100, "MB")
 	return nil
 }
 

@@ -62,7 +62,7 @@ func (b builder) binary(ctx context.Context, c Component) (string, error) {
 		return "", err
 	}
 	defer func() { _ = held.Close() }()
-	if executable(path) { // the other process was about this one
+	if executable(path) { // the other process built this binary
 		return path, nil
 	}
 	version, err := b.pin.version(ctx, b.source)

@@ -54,7 +54,7 @@ func startProcess(ctx context.Context, spec startSpec) (*process, error) {
 	cmd.Stdout, cmd.Stderr = log, log
 	if spec.namespacesOf == 0 {
 		tieToParent(cmd)
-	} else { // the first process there ends it; a signal at our death would come at once, since we are not to be seen from there
+	} else { // the first process there ends it; Pdeathsig fires at once if the parent is in another PID namespace
 		cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	}
 	p := &process{component: spec.component, logFile: spec.logFile, exited: make(chan struct{})}

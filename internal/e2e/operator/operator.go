@@ -67,7 +67,7 @@ func NewCredentials(dir string) (*Credentials, error) {
 	return &Credentials{authority: authority, dir: dir}, nil
 }
 
-// APIFlags returns the flags with which cmd/controlplane requires them. A certificate without a group is an administrator's,
+// APIFlags returns the flags of cmd/controlplane that make it require these credentials. A certificate without a group has the role admin,
 // as in installations of v0.
 func (c *Credentials) APIFlags() []string {
 	return []string{

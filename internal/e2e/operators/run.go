@@ -231,7 +231,8 @@ func (r *Running) install(ctx context.Context, root string, o Operator) error {
 	return nil
 }
 
-// established waits until a CustomResourceDefinition has the condition Established. Milliseconds later, the API server serves its objects.
+// established waits until a CustomResourceDefinition has the condition Established. The API
+// server serves its objects shortly after that.
 func established(ctx context.Context, client dynamic.Interface, name string) error {
 	ticker := time.NewTicker(100 * time.Millisecond)
 	defer ticker.Stop()

@@ -66,8 +66,8 @@ func Create(group string) error {
 // needed lists the controllers that a kubelet requires with version 2.
 var needed = []string{"cpu", "cpuset", "io", "memory", "pids"}
 
-// delegate gives the controllers to the groups below the root, which version 2 does not do by itself. They stay there:
-// on most machines they are.
+// delegate gives the controllers to the groups below the root, which version 2 does not do by itself. They stay
+// enabled, as on most machines.
 func (h hierarchy) delegate() error {
 	if h.version == 1 {
 		return nil

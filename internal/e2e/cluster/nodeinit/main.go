@@ -30,7 +30,7 @@ import (
 	"github.com/threeport/threeport-agent/internal/e2e/cluster/cgroup"
 )
 
-// exitLimit is how long the end of the node's last processes is waited for.
+// exitLimit limits the wait for the end of the node's last processes.
 const exitLimit = 5 * time.Second
 
 // sysctls are the kernel's settings that a kubelet demands, and sets if they are different. They are the

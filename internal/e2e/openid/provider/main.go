@@ -85,7 +85,7 @@ type memory struct {
 	people people
 }
 
-// GetClientByClientID returns a client that wants all in its ID tokens.
+// GetClientByClientID returns a client whose ID tokens have all claims of a person.
 func (m memory) GetClientByClientID(ctx context.Context, id string) (op.Client, error) {
 	found, err := m.Storage.GetClientByClientID(ctx, id)
 	return client{found}, err
@@ -102,5 +102,5 @@ func (m memory) SetUserinfoFromRequest(ctx context.Context, info *oidc.UserInfo,
 
 type client struct{ op.Client }
 
-// IDTokenUserinfoClaimsAssertion puts what is known of people into their ID tokens.
+// IDTokenUserinfoClaimsAssertion puts all claims of a person into the ID token.
 func (client) IDTokenUserinfoClaimsAssertion() bool { return true }
