@@ -36,7 +36,7 @@ type Cluster struct {
 	err       error
 
 	machine machine // of the real node
-	portals portals
+	tunnels tunnels
 
 	done     chan struct{} // closed once, by fail or Stop
 	doneOnce sync.Once
@@ -220,7 +220,7 @@ func (c *Cluster) Stop() error {
 	c.stopOnce.Do(func() {
 		c.finish()
 		stages := [][]Component{{Kwok, Scheduler, ControllerManager, Kubelet}, {Containerd}, {nodeInit}, {APIServer}, {Etcd}}
-		portalsErr := c.portals.close()
+		tunnelsErr := c.tunnels.close()
 		for _, stage := range stages {
 			var group sync.WaitGroup
 			for _, component := range stage {
@@ -231,7 +231,7 @@ func (c *Cluster) Stop() error {
 			group.Wait()
 		}
 		c.watchers.Wait()
-		c.stopErr = errors.Join(portalsErr, c.dir.remove())
+		c.stopErr = errors.Join(tunnelsErr, c.dir.remove())
 	})
 	return c.stopErr
 }

@@ -17,8 +17,8 @@ const (
 	readyPoll    = 50 * time.Millisecond
 )
 
-// nodeEndPatience limits the time between the end of a process in the node and that of the node.
-const nodeEndPatience = 500 * time.Millisecond
+// nodeEndTimeout limits the time between the end of a process in the node and that of the node.
+const nodeEndTimeout = 500 * time.Millisecond
 
 // errStopped is the error of methods of a stopped cluster.
 var errStopped = errors.New("the cluster is stopped")
@@ -92,7 +92,7 @@ func (c *Cluster) runsInNode(component Component) bool {
 // nodeEnds waits shortly for the end of the node's first process, and reports whether it has ended.
 func (c *Cluster) nodeEnds() bool {
 	node := c.process(nodeInit)
-	timer := time.NewTimer(nodeEndPatience)
+	timer := time.NewTimer(nodeEndTimeout)
 	defer timer.Stop()
 	select {
 	case <-node.exited:

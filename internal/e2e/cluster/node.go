@@ -145,7 +145,7 @@ func PodProcess(pod types.UID, program string) (pid int, err error) {
 // nodeGroup is the control group that those of the node's pods are below.
 func nodeGroup(runDir string) string { return "/threeport-" + filepath.Base(runDir) }
 
-// nodeInitReady is nil once the node's namespaces are furnished.
+// nodeInitReady is nil once the node's namespaces are set up.
 func (c *Cluster) nodeInitReady() error {
 	log, err := os.ReadFile(c.dir.file(string(nodeInit) + ".log"))
 	if err != nil {

@@ -41,7 +41,7 @@ func createNodes(ctx context.Context, client kubernetes.Interface, n int, taints
 }
 
 func fakeNode(name string) *corev1.Node {
-	room := corev1.ResourceList{
+	capacity := corev1.ResourceList{
 		corev1.ResourceCPU:              resource.MustParse("256"),
 		corev1.ResourceMemory:           resource.MustParse("1Ti"),
 		corev1.ResourceEphemeralStorage: resource.MustParse("1Ti"),
@@ -60,7 +60,7 @@ func fakeNode(name string) *corev1.Node {
 				"node-role.kubernetes.io/agent": "",
 			},
 		},
-		Status: corev1.NodeStatus{Capacity: room, Allocatable: room},
+		Status: corev1.NodeStatus{Capacity: capacity, Allocatable: capacity},
 	}
 }
 

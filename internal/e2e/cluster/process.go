@@ -20,13 +20,13 @@ const tailLines = 15
 
 // process is one running component. Its goroutine, started by startProcess, is the only one that waits for it.
 type process struct {
-	component Component
-	logFile   string
-	pid       int
-	expected  atomic.Bool   // its end is wanted: Stop, Kill or Restart asked for it
-	exited    chan struct{} // closed once the process is gone and waitErr is set
-	waitErr   error
-	lifeline  *os.File // the pipe that a process with its own namespaces reads until this process ends
+	component  Component
+	logFile    string
+	pid        int
+	expected   atomic.Bool   // its end is wanted: Stop, Kill or Restart asked for it
+	exited     chan struct{} // closed once the process is gone and waitErr is set
+	waitErr    error
+	parentPipe *os.File // the pipe that a process with its own namespaces reads until this process ends
 }
 
 // startSpec describes a process to start.
@@ -60,12 +60,12 @@ func startProcess(ctx context.Context, spec startSpec) (*process, error) {
 	p := &process{component: spec.component, logFile: spec.logFile, exited: make(chan struct{})}
 	if spec.ownNamespaces {
 		giveNamespaces(cmd)
-		stdin, lifeline, err := os.Pipe()
+		stdin, parentPipe, err := os.Pipe()
 		if err != nil {
 			return nil, errors.Join(fmt.Errorf("start %s: %w", spec.component, err), log.Close())
 		}
 		defer stdin.Close() //nolint:errcheck // the child has its own
-		cmd.Stdin, p.lifeline = stdin, lifeline
+		cmd.Stdin, p.parentPipe = stdin, parentPipe
 	}
 	started := make(chan error, 1)
 	// The kernel sends the parent-death signal when the *thread* that forked ends, so this goroutine keeps its
@@ -87,8 +87,8 @@ func startProcess(ctx context.Context, spec startSpec) (*process, error) {
 		if err == nil {
 			p.waitErr = cmd.Wait()
 		}
-		if p.lifeline != nil {
-			_ = p.lifeline.Close()
+		if p.parentPipe != nil {
+			_ = p.parentPipe.Close()
 		}
 	})
 	if err := <-started; err != nil {

@@ -27,7 +27,7 @@ func (e Env) Prepare(ctx context.Context) error {
 		return fmt.Errorf("create namespace %s: %w", e.Namespace, err)
 	}
 	for resource, name := range everyNamespaceHas {
-		err := poll(ctx, lookFor, func() error {
+		err := poll(ctx, pollTimeout, func() error {
 			_, err := e.Client.Resource(resource).Namespace(e.Namespace).Get(ctx, name, metav1.GetOptions{})
 			return err
 		})

@@ -58,8 +58,8 @@ func TestPlay_StepsInOrder(t *testing.T) {
 		if want := []string{"do a", "seen a", "seen b", "do c"}; err != nil || !slices.Equal(log, want) {
 			t.Errorf("got %v, %v, want %v", log, err, want)
 		}
-		if took := time.Since(begin); took != 5*lookEvery {
-			t.Errorf("Play took %s, want %s for five checks", took, 5*lookEvery)
+		if took := time.Since(begin); took != 5*pollInterval {
+			t.Errorf("Play took %s, want %s for five checks", took, 5*pollInterval)
 		}
 	})
 }
@@ -107,8 +107,8 @@ func TestPlay_Timeout_NamesMissing(t *testing.T) {
 				if notObserved := strings.Contains(tt.want, "was not observed"); errors.Is(err, ErrNotObserved) != notObserved {
 					t.Errorf("got %v, want ErrNotObserved: %t", err, notObserved)
 				}
-				if took := time.Since(begin); took > lookFor || tt.step.Within > 0 && took != tt.step.Within {
-					t.Errorf("Play took %s, want at most %s and exactly Within, if set", took, lookFor)
+				if took := time.Since(begin); took > pollTimeout || tt.step.Within > 0 && took != tt.step.Within {
+					t.Errorf("Play took %s, want at most %s and exactly Within, if set", took, pollTimeout)
 				}
 			})
 		})

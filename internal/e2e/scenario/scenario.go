@@ -65,7 +65,7 @@ type Step struct {
 	Do func(ctx context.Context, env Env) error
 	// Reached returns nil at the moment.
 	Reached Check
-	// Within is how long that may take; 0 for lookFor.
+	// Within is how long that may take; 0 for pollTimeout.
 	Within time.Duration
 	// Status is the expected status of the workload. Reason is the expected reason: empty if the workload is healthy, or if
 	// several reasons are right.
@@ -107,8 +107,8 @@ type Node interface {
 
 // The interval and the limit of waiting for a moment. The limit is longer than any moment takes on a slow and busy machine.
 const (
-	lookEvery = 500 * time.Millisecond
-	lookFor   = 5 * time.Minute
+	pollInterval = 500 * time.Millisecond
+	pollTimeout  = 5 * time.Minute
 )
 
 // Take takes a snapshot with the content of the scenario's recordings.
@@ -231,7 +231,7 @@ func (s Scenario) Play(ctx context.Context, env Env, seen func(context.Context, 
 
 // await takes snapshots until the moment of a step.
 func (s Scenario) await(ctx context.Context, env Env, step Step) (at recording.Snapshot, err error) {
-	err = poll(ctx, cmp.Or(step.Within, lookFor), func() error {
+	err = poll(ctx, cmp.Or(step.Within, pollTimeout), func() error {
 		if at, err = s.Take(ctx, env); err != nil {
 			return err
 		}
@@ -244,7 +244,7 @@ func (s Scenario) await(ctx context.Context, env Env, step Step) (at recording.S
 func poll(ctx context.Context, within time.Duration, ask func() error) error {
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
-	ticker := time.NewTicker(lookEvery)
+	ticker := time.NewTicker(pollInterval)
 	defer ticker.Stop()
 	for {
 		err := ask()

@@ -9,8 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// happening is an Event during its normalization.
-type happening struct {
+// normalizedEvent is an Event during its normalization.
+type normalizedEvent struct {
 	*unstructured.Unstructured
 	// first is the exact time of the first occurrence.
 	first time.Time
@@ -25,15 +25,15 @@ type reference struct {
 	kind, name, uid string
 }
 
-// newHappenings returns the happenings of Events in the order of their first occurrences.
-func newHappenings(events []*unstructured.Unstructured) []*happening {
-	var out []*happening
+// normalizeEvents returns normalized Events in the order of their first occurrences.
+func normalizeEvents(events []*unstructured.Unstructured) []*normalizedEvent {
+	var out []*normalizedEvent
 	for _, event := range events {
-		h := &happening{Unstructured: prune(event), first: firstTime(event)}
-		h.about = reference{h.text("involvedObject", "kind"), h.text("involvedObject", "name"), h.text("involvedObject", "uid")}
-		out = append(out, h)
+		e := &normalizedEvent{Unstructured: prune(event), first: firstTime(event)}
+		e.about = reference{e.text("involvedObject", "kind"), e.text("involvedObject", "name"), e.text("involvedObject", "uid")}
+		out = append(out, e)
 	}
-	slices.SortFunc(out, func(a, b *happening) int {
+	slices.SortFunc(out, func(a, b *normalizedEvent) int {
 		if c := a.first.Compare(b.first); c != 0 {
 			return c
 		}
@@ -47,26 +47,26 @@ func newHappenings(events []*unstructured.Unstructured) []*happening {
 // triedOnce keeps only the first of equal Events of the scheduler, because the number of its attempts is random. The second
 // attempt creates another Event: the first one has changed the pod, and the key of an Event includes the resource version
 // (client-go, tools/events). Further attempts extend the series of the second Event.
-func triedOnce(events []*happening) []*happening {
+func triedOnce(events []*normalizedEvent) []*normalizedEvent {
 	seen := map[string]bool{}
-	return slices.DeleteFunc(events, func(h *happening) bool {
-		if h.count() > 0 { // not the scheduler's
+	return slices.DeleteFunc(events, func(e *normalizedEvent) bool {
+		if e.count() > 0 { // not the scheduler's
 			return false
 		}
-		key := h.about.uid + " " + h.text("reason") + " " + h.text("message")
+		key := e.about.uid + " " + e.text("reason") + " " + e.text("message")
 		again := seen[key]
 		seen[key] = true
 		return again
 	})
 }
 
-func (h *happening) text(path ...string) string {
-	text, _, _ := unstructured.NestedString(h.Object, path...)
+func (e *normalizedEvent) text(path ...string) string {
+	text, _, _ := unstructured.NestedString(e.Object, path...)
 	return text
 }
 
-func (h *happening) count() int64 {
-	count, _, _ := unstructured.NestedInt64(h.Object, "count")
+func (e *normalizedEvent) count() int64 {
+	count, _, _ := unstructured.NestedInt64(e.Object, "count")
 	return count
 }
 
@@ -92,20 +92,20 @@ var counted = []string{"Created", "Started", "Killing", "Pulling"}
 
 // settleCounts makes each count the same in every run: the exact one if the moment determines it, otherwise 2 for more than one.
 // The Event Pulled for a present image happens once for each start, but repeatedly if the container cannot be created.
-func settleCounts(events []*happening) {
+func settleCounts(events []*normalizedEvent) {
 	created := map[string]int64{}
-	container := func(h *happening) string { return h.about.uid + " " + h.text("involvedObject", "fieldPath") }
-	for _, h := range events {
-		if h.text("reason") == "Created" {
-			created[container(h)] += h.count()
+	container := func(e *normalizedEvent) string { return e.about.uid + " " + e.text("involvedObject", "fieldPath") }
+	for _, e := range events {
+		if e.text("reason") == "Created" {
+			created[container(e)] += e.count()
 		}
 	}
-	for _, h := range events {
-		reason := h.text("reason")
-		h.exact = h.count() < 2 || slices.Contains(counted, reason) ||
-			reason == "Pulled" && h.count() == created[container(h)]
-		if !h.exact {
-			h.Object["count"] = int64(2)
+	for _, e := range events {
+		reason := e.text("reason")
+		e.exact = e.count() < 2 || slices.Contains(counted, reason) ||
+			reason == "Pulled" && e.count() == created[container(e)]
+		if !e.exact {
+			e.Object["count"] = int64(2)
 		}
 	}
 }

@@ -11,16 +11,16 @@ import (
 
 // generated is a name that the API server or a controller has generated.
 type generated struct {
-	name   string
-	kind   string
-	prefix string    // of the names of its siblings
-	born   time.Time // when it was created, or first mentioned
+	name      string
+	kind      string
+	prefix    string    // of the names of its siblings
+	createdAt time.Time // when it was created, or first mentioned
 	// content is the content of the object without names, and with the times of the recording.
 	content string
 }
 
-// census collects the generated names.
-type census struct {
+// nameCollector collects the generated names.
+type nameCollector struct {
 	draft
 	clock    clock
 	prefixes map[string]string // prefix → kind of those who bear it
@@ -30,7 +30,7 @@ type census struct {
 // generatedNames returns the names that differ in each run. Siblings are together, in an order that is the same in every run: by
 // age, and for equal ages by content.
 func generatedNames(d draft, times clock) [][]*generated {
-	c := census{draft: d, clock: times, prefixes: map[string]string{}, found: map[string]*generated{}}
+	c := nameCollector{draft: d, clock: times, prefixes: map[string]string{}, found: map[string]*generated{}}
 	for _, obj := range d.objects {
 		switch kind := obj.GetKind(); {
 		case obj.GetGenerateName() != "":
@@ -42,15 +42,15 @@ func generatedNames(d draft, times clock) [][]*generated {
 		}
 	}
 	for _, obj := range d.objects {
-		born := obj.GetCreationTimestamp().UTC()
-		c.add(obj.GetName(), born)
+		createdAt := obj.GetCreationTimestamp().UTC()
+		c.add(obj.GetName(), createdAt)
 		if cron := ownerOf(obj, "CronJob"); cron != "" {
-			c.found[obj.GetName()] = &generated{name: obj.GetName(), kind: "Job", prefix: cron + "-", born: born}
+			c.found[obj.GetName()] = &generated{name: obj.GetName(), kind: "Job", prefix: cron + "-", createdAt: createdAt}
 		}
 	}
-	for _, h := range d.events {
-		for _, name := range append(token.FindAllString(h.text("message"), -1), h.about.name) {
-			c.add(name, h.first)
+	for _, e := range d.events {
+		for _, name := range append(token.FindAllString(e.text("message"), -1), e.about.name) {
+			c.add(name, e.first)
 		}
 	}
 	c.describe()
@@ -58,16 +58,16 @@ func generatedNames(d draft, times clock) [][]*generated {
 }
 
 // add records a name if it is generated.
-func (c *census) add(name string, born time.Time) {
+func (c *nameCollector) add(name string, createdAt time.Time) {
 	cut := strings.LastIndexByte(name, '-') + 1
 	kind, ok := c.prefixes[name[:cut]]
 	if ok && c.found[name] == nil && randomSuffix.MatchString(name[cut:]) {
-		c.found[name] = &generated{name: name, kind: kind, prefix: name[:cut], born: born}
+		c.found[name] = &generated{name: name, kind: kind, prefix: name[:cut], createdAt: createdAt}
 	}
 }
 
 // describe sets the values that distinguish siblings.
-func (c *census) describe() {
+func (c *nameCollector) describe() {
 	for _, g := range c.found {
 		var text strings.Builder
 		for _, obj := range c.objects {
@@ -75,12 +75,12 @@ func (c *census) describe() {
 				fmt.Fprintf(&text, "there %v\n", rewriteTexts(obj.Object, c.anonymous(g.name)))
 			}
 		}
-		for _, h := range c.events {
-			if h.about.kind == g.kind && h.about.name == g.name {
+		for _, e := range c.events {
+			if e.about.kind == g.kind && e.about.name == g.name {
 				for _, field := range []string{"eventTime", "firstTimestamp", "lastTimestamp", "type", "reason", "message"} {
-					fmt.Fprint(&text, c.anonymous(g.name)(h.text(field)), " ")
+					fmt.Fprint(&text, c.anonymous(g.name)(e.text(field)), " ")
 				}
-				fmt.Fprintln(&text, h.count())
+				fmt.Fprintln(&text, e.count())
 			}
 		}
 		g.content = text.String()
@@ -88,7 +88,7 @@ func (c *census) describe() {
 }
 
 // anonymous returns a function that removes the parts of a text that differ in each run.
-func (c *census) anonymous(self string) func(string) string {
+func (c *nameCollector) anonymous(self string) func(string) string {
 	return func(text string) string {
 		text = c.clock.rewrite(text)
 		text = uuid.ReplaceAllString(text, "uid")
@@ -108,17 +108,17 @@ func (c *census) anonymous(self string) func(string) string {
 }
 
 // siblings groups the names, Jobs first, and orders each group.
-func (c *census) siblings() [][]*generated {
+func (c *nameCollector) siblings() [][]*generated {
 	groups := map[string][]*generated{}
 	for _, g := range c.found {
 		groups[g.prefix] = append(groups[g.prefix], g)
 	}
 	var out [][]*generated
 	for _, group := range groups {
-		slices.SortFunc(group, func(a, b *generated) int { return a.born.Compare(b.born) })
+		slices.SortFunc(group, func(a, b *generated) int { return a.createdAt.Compare(b.createdAt) })
 		for rest := group; len(rest) > 0; {
 			n := 1
-			for n < len(rest) && rest[n].born.Sub(rest[n-1].born) < burstGap {
+			for n < len(rest) && rest[n].createdAt.Sub(rest[n-1].createdAt) < burstGap {
 				n++
 			}
 			// Siblings with the same content are interchangeable.

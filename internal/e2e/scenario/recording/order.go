@@ -47,8 +47,8 @@ func (d draft) addUIDs(out dictionary) {
 		since := obj.GetCreationTimestamp().UTC()
 		all = append(all, incarnation{reference{obj.GetKind(), obj.GetName(), string(obj.GetUID())}, since})
 	}
-	for _, h := range d.events {
-		all = append(all, incarnation{h.about, h.first})
+	for _, e := range d.events {
+		all = append(all, incarnation{e.about, e.first})
 	}
 	slices.SortStableFunc(all, func(a, b incarnation) int { return a.since.Compare(b.since) })
 	count := map[types.UID]int{}
@@ -114,19 +114,19 @@ func (d draft) order() {
 	}
 	slices.SortStableFunc(d.objects, func(a, b *unstructured.Unstructured) int { return of(a).compare(of(b)) })
 
-	about := func(h *happening) place {
-		if p, ok := places[cmp.Or(h.about.uid, h.about.kind+"/"+h.about.name)]; ok {
+	about := func(e *normalizedEvent) place {
+		if p, ok := places[cmp.Or(e.about.uid, e.about.kind+"/"+e.about.name)]; ok {
 			return p
 		}
-		return place{true, rank(h.about.kind), h.about.name, h.about.uid}
+		return place{true, rank(e.about.kind), e.about.name, e.about.uid}
 	}
-	slices.SortStableFunc(d.events, func(a, b *happening) int { return about(a).compare(about(b)) })
+	slices.SortStableFunc(d.events, func(a, b *normalizedEvent) int { return about(a).compare(about(b)) })
 	for rest := d.events; len(rest) > 0; {
 		n := 1
 		for n < len(rest) && alike(rest[0], rest[n]) {
 			n++
 		}
-		slices.SortStableFunc(rest[:n], func(a, b *happening) int {
+		slices.SortStableFunc(rest[:n], func(a, b *normalizedEvent) int {
 			return strings.Compare(a.text("message"), b.text("message"))
 		})
 		rest = rest[n:]
@@ -138,7 +138,7 @@ var suffix = regexp.MustCompile(`-\d{5,}\b`)
 
 // alike reports whether two Events are equal except for their objects, which were created at the same time. The order of their
 // creation is random, so their names decide.
-func alike(a, b *happening) bool {
+func alike(a, b *normalizedEvent) bool {
 	return a.about == b.about && a.text("reason") == b.text("reason") && a.text("firstTimestamp") == b.text("firstTimestamp") &&
 		suffix.ReplaceAllString(a.text("message"), "") == suffix.ReplaceAllString(b.text("message"), "")
 }

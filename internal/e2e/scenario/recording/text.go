@@ -17,13 +17,13 @@ const Namespace = "app"
 // draft is a snapshot during its normalization.
 type draft struct {
 	objects []*unstructured.Unstructured
-	events  []*happening // in the order in which they happened
+	events  []*normalizedEvent // in the order in which they happened
 }
 
 // Text returns the normalized snapshot with a comment at its beginning: the listed objects, the objects created for them, and the
 // Events. The snapshot is not changed.
 func Text(s Snapshot, comment string) ([]byte, error) {
-	d := draft{events: newHappenings(s.Events)}
+	d := draft{events: normalizeEvents(s.Events)}
 	for _, obj := range s.Objects {
 		d.objects = append(d.objects, prune(obj))
 	}
@@ -33,9 +33,9 @@ func Text(s Snapshot, comment string) ([]byte, error) {
 	for _, obj := range d.objects {
 		obj.Object = rewriteMap(rewriteMap(obj.Object, c.rewrite), words.rewrite)
 	}
-	for _, h := range d.events {
-		h.Object = rewriteMap(rewriteMap(h.Object, c.rewrite), words.rewrite)
-		h.about.name, h.about.uid = h.text("involvedObject", "name"), h.text("involvedObject", "uid")
+	for _, e := range d.events {
+		e.Object = rewriteMap(rewriteMap(e.Object, c.rewrite), words.rewrite)
+		e.about.name, e.about.uid = e.text("involvedObject", "name"), e.text("involvedObject", "uid")
 	}
 	d.order()
 	d.nameEvents()
@@ -57,9 +57,9 @@ func (d draft) times() []time.Time {
 			}
 		})
 	}
-	for _, h := range d.events {
+	for _, e := range d.events {
 		for _, field := range []string{"eventTime", "firstTimestamp", "lastTimestamp"} {
-			if t, ok := instant(h.text(field)); ok && (h.exact || field != "lastTimestamp") {
+			if t, ok := instant(e.text(field)); ok && (e.exact || field != "lastTimestamp") {
 				all = append(all, t)
 			}
 		}
@@ -76,16 +76,16 @@ func (d draft) times() []time.Time {
 
 // nameEvents sets the name and the UID of each Event from its position.
 func (d draft) nameEvents() {
-	for i, h := range d.events {
+	for i, e := range d.events {
 		first := epoch
 		for _, field := range []string{"eventTime", "firstTimestamp"} {
-			if t, ok := instant(h.text(field)); ok {
+			if t, ok := instant(e.text(field)); ok {
 				first = t
 			}
 		}
 		nanos := first.Add(time.Duration(i+1) * time.Millisecond).UnixNano()
-		h.SetName(h.about.name + "." + strconv.FormatInt(nanos, 16))
-		h.SetUID(placeholder(eventKind, fmt.Sprintf("%03d", i+1)))
+		e.SetName(e.about.name + "." + strconv.FormatInt(nanos, 16))
+		e.SetUID(placeholder(eventKind, fmt.Sprintf("%03d", i+1)))
 	}
 }
 
@@ -112,8 +112,8 @@ func (d draft) print(comment string, moment time.Time) ([]byte, error) {
 			return nil, err
 		}
 	}
-	for _, h := range d.events {
-		if err := write(h.Unstructured); err != nil {
+	for _, e := range d.events {
+		if err := write(e.Unstructured); err != nil {
 			return nil, err
 		}
 	}

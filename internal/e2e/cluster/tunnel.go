@@ -12,17 +12,17 @@ import (
 	"time"
 )
 
-// The network of the real node is isolated: it has no route to other networks. A portal accepts a connection on one side,
+// The network of the real node is isolated: it has no route to other networks. A tunnel accepts a connection on one side,
 // makes one on the other side, and copies the data.
 
-// portalTimeout is how long making such a connection may take.
-const portalTimeout = 10 * time.Second
+// tunnelTimeout is how long making such a connection may take.
+const tunnelTimeout = 10 * time.Second
 
 // Publish makes target, a TCP address on this machine such as 127.0.0.1:1323, a service of the real node. Programs there
 // reach it at service, an IP address of the cluster's services (10.96.0.0/16) and a port. It ends with Stop.
 func (c *Cluster) Publish(ctx context.Context, service, target string) error {
 	return c.PublishDial(ctx, service, func(ctx context.Context) (net.Conn, error) {
-		return (&net.Dialer{Timeout: portalTimeout}).DialContext(ctx, "tcp", target)
+		return (&net.Dialer{Timeout: tunnelTimeout}).DialContext(ctx, "tcp", target)
 	})
 }
 
@@ -36,7 +36,7 @@ func (c *Cluster) PublishDial(ctx context.Context, service string, dial func(con
 	if err != nil {
 		return fmt.Errorf("publish %s: %w", service, err)
 	}
-	c.portals.add(listener)
+	c.tunnels.add(listener)
 	c.watchers.Go(func() {
 		for {
 			inside, err := listener.Accept()
@@ -49,7 +49,7 @@ func (c *Cluster) PublishDial(ctx context.Context, service string, dial func(con
 					_ = inside.Close() // as without a listener
 					return
 				}
-				c.portals.join(inside, outside)
+				c.tunnels.join(inside, outside)
 			})
 		}
 	})
@@ -68,7 +68,7 @@ func (c *Cluster) Proxy(ctx context.Context) (address string, err error) {
 }
 
 // CutConnections closes the connections between the node and this machine, such as those of pods to the API server. New ones succeed.
-func (c *Cluster) CutConnections() { c.portals.cut() }
+func (c *Cluster) CutConnections() { c.tunnels.cut() }
 
 // egressConfig makes the API server reach what is in the cluster, which is the kubelet, through serveEgress.
 func (c *Cluster) egressConfig() string {
@@ -108,7 +108,7 @@ func (c *Cluster) serveConnect(listener net.Listener) {
 		case http.StateActive, http.StateIdle, http.StateHijacked:
 		}
 	}
-	c.portals.add(server)
+	c.tunnels.add(server)
 	c.watchers.Go(func() { _ = server.Serve(listener) }) // until Stop closes the server
 }
 
@@ -137,13 +137,13 @@ func (c *Cluster) connect(w http.ResponseWriter, r *http.Request) {
 		_, _ = inside.Close(), outside.Close()
 		return
 	}
-	c.portals.join(inside, outside)
+	c.tunnels.join(inside, outside)
 }
 
 // DialNode connects to a TCP address in the node's network, such as that of a pod.
 func (c *Cluster) DialNode(ctx context.Context, address string) (conn net.Conn, err error) {
 	err = c.inNodeNetwork(func() (err error) {
-		conn, err = (&net.Dialer{Timeout: portalTimeout}).DialContext(ctx, "tcp", address)
+		conn, err = (&net.Dialer{Timeout: tunnelTimeout}).DialContext(ctx, "tcp", address)
 		return err
 	})
 	return conn, err
@@ -184,54 +184,54 @@ func (c *Cluster) runInNode(ctx context.Context, stdin io.Reader, path string, a
 	return string(out), err
 }
 
-// portals are the open listeners and connections across the node's border.
-type portals struct {
+// tunnels are the open listeners and connections across the node's border.
+type tunnels struct {
 	mu     sync.Mutex
 	open   map[io.Closer]struct{}
 	closed bool
 }
 
 // add registers a closer for close. After close, it closes the closer at once.
-func (p *portals) add(closer io.Closer) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.closed {
+func (t *tunnels) add(closer io.Closer) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.closed {
 		_ = closer.Close()
 		return
 	}
-	if p.open == nil {
-		p.open = map[io.Closer]struct{}{}
+	if t.open == nil {
+		t.open = map[io.Closer]struct{}{}
 	}
-	p.open[closer] = struct{}{}
+	t.open[closer] = struct{}{}
 }
 
-func (p *portals) remove(closer io.Closer) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	delete(p.open, closer)
+func (t *tunnels) remove(closer io.Closer) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	delete(t.open, closer)
 	_ = closer.Close()
 }
 
 // close closes everything.
-func (p *portals) close() error {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.closed = true
+func (t *tunnels) close() error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.closed = true
 	var errs []error
-	for closer := range p.open {
+	for closer := range t.open {
 		if err := closer.Close(); !errors.Is(err, net.ErrClosed) {
 			errs = append(errs, err)
 		}
 	}
-	p.open = nil
+	t.open = nil
 	return errors.Join(errs...)
 }
 
 // cut closes the connections, and no listener.
-func (p *portals) cut() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for closer := range p.open {
+func (t *tunnels) cut() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for closer := range t.open {
 		if conn, ok := closer.(net.Conn); ok {
 			_ = conn.Close() // join removes it
 		}
@@ -239,11 +239,11 @@ func (p *portals) cut() {
 }
 
 // join copies both ways until both ends have nothing more to say.
-func (p *portals) join(a, b net.Conn) {
-	p.add(a)
-	p.add(b)
-	defer p.remove(a)
-	defer p.remove(b)
+func (t *tunnels) join(a, b net.Conn) {
+	t.add(a)
+	t.add(b)
+	defer t.remove(a)
+	defer t.remove(b)
 	var copies sync.WaitGroup
 	for _, way := range [][2]net.Conn{{a, b}, {b, a}} {
 		copies.Go(func() {
