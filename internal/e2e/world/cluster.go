@@ -87,23 +87,37 @@ func (p *Pool) Take(t *testing.T) *Cluster {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := c.removeWorkloads(); err != nil {
+		if err := p.giveBack(c); err != nil {
 			t.Error(err)
 		}
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		p.idle = append(p.idle, c)
 	})
 	return c
+}
+
+// giveBack makes a cluster idle. If one of its components has died, it stops the cluster and returns the cause.
+func (p *Pool) giveBack(c *Cluster) error {
+	if err := c.Err(); err != nil {
+		return errors.Join(err, c.Stop())
+	}
+	err := c.removeWorkloads()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.idle = append(p.idle, c)
+	return err
 }
 
 func (p *Pool) take(ctx context.Context) (*Cluster, error) {
 	p.mu.Lock() // also while a cluster starts: clusters that start at the same time are slower in total
 	defer p.mu.Unlock()
-	if n := len(p.idle); n > 0 {
-		c := p.idle[n-1]
-		p.idle = p.idle[:n-1]
-		return c, nil
+	for len(p.idle) > 0 {
+		c := p.idle[len(p.idle)-1]
+		p.idle = p.idle[:len(p.idle)-1]
+		if c.Err() == nil {
+			return c, nil
+		}
+		if err := c.Stop(); err != nil { // a component died after the last test
+			return nil, err
+		}
 	}
 	return StartCluster(ctx, p.Root, p.Options)
 }

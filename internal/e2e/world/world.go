@@ -100,7 +100,8 @@ func (w *World) Eventually(condition string, check func() error) {
 	w.EventuallyWithin(Timeout, condition, check)
 }
 
-// EventuallyWithin is Eventually with a limit that the agent has to keep. Both also work in a cleanup.
+// EventuallyWithin is Eventually with a limit that the agent has to keep. Both fail at once if a component of the cluster has died. Both
+// also work in a cleanup.
 func (w *World) EventuallyWithin(limit time.Duration, condition string, check func() error) {
 	w.Helper()
 	for end := time.Now().Add(limit); ; {
@@ -108,6 +109,9 @@ func (w *World) EventuallyWithin(limit time.Duration, condition string, check fu
 		err := check()
 		if err == nil {
 			return
+		}
+		if w.Cluster != nil && w.Cluster.Err() != nil {
+			w.Fatalf("the test waited for %s: %v", condition, w.Cluster.Err())
 		}
 		if time.Now().After(end) {
 			w.Fatalf("the test waited %s for %s: %v", limit, condition, err)
