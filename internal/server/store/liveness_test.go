@@ -196,7 +196,7 @@ func TestMarkSilent_ManyWorkloads_UsesSeveralTransactions(t *testing.T) {
 		if n := count(t, s, "SELECT COUNT(*) FROM workloads WHERE status = 'Unknown' AND rank = 3 AND silent"); n != 2*maxRowsPerTx+3 {
 			t.Errorf("%d workloads are silent, want %d", n, 2*maxRowsPerTx+3)
 		}
-		apply(t, s, "one")
+		applyUntilRestored(t, s, "one")
 		if n := count(t, s, "SELECT COUNT(*) FROM workloads WHERE status = 'Healthy' AND rank = 5 AND NOT silent"); n != 2*maxRowsPerTx+3 {
 			t.Errorf("%d workloads are restored, want %d", n, 2*maxRowsPerTx+3)
 		}
@@ -233,17 +233,21 @@ func TestSilence_LongCauses_MakeSmallTransactions(t *testing.T) {
 		if err := s.endSilence(t.Context(), "one", time.Now()); err != nil || silent() != workloads {
 			t.Errorf("%d workloads are silent after the time was over: %v; want %d", silent(), err, workloads)
 		}
-		for sets := 1; silent() > 0; sets++ {
-			if sets > 100 {
-				t.Fatalf("%d workloads are silent after 100 sets", silent())
-			}
-			apply(t, s, "one")
-		}
+		applyUntilRestored(t, s, "one")
 		if n := count(t, s, "SELECT COUNT(*) FROM workloads WHERE status = 'Healthy' AND rank = 5"); n != workloads {
 			t.Errorf("%d workloads are restored, want %d", n, workloads)
 		}
-		if n := count(t, s, "SELECT COUNT(*) FROM clusters WHERE silent"); n != 0 {
-			t.Error("the cluster is silent")
-		}
 	})
+}
+
+// applyUntilRestored applies report sets of a cluster until it is no longer silent. Each restores workloads for maxRestoreTime.
+func applyUntilRestored(t *testing.T, s *Store, cluster string) {
+	t.Helper()
+	for range 100 {
+		apply(t, s, cluster)
+		if count(t, s, "SELECT COUNT(*) FROM clusters WHERE silent") == 0 {
+			return
+		}
+	}
+	t.Fatal("the cluster is silent after 100 sets")
 }
