@@ -154,21 +154,26 @@ func (d *delivery) stop() error {
 
 // awaitReported waits until the control plane has all Events and, if statuses is true, the status of each workload.
 func (d *delivery) awaitReported(ctx context.Context, statuses bool) error {
+	return await(ctx, d.agent, func(ctx context.Context) (string, error) { return d.missing(ctx, statuses) })
+}
+
+// await waits until nothing is missing. It returns an error if the process ends.
+func await(ctx context.Context, p *process.Process, missing func(context.Context) (string, error)) error {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	ticker := time.NewTicker(200 * time.Millisecond)
 	defer ticker.Stop()
 	for {
-		missing, err := d.missing(ctx, statuses)
-		if err != nil || missing == "" {
+		text, err := missing(ctx)
+		if err != nil || text == "" {
 			return err
 		}
 		select {
 		case <-ticker.C:
-		case <-d.agent.Done():
-			return fmt.Errorf("the agent ended: %s", d.agent.Output()[max(0, len(d.agent.Output())-4096):])
+		case <-p.Done():
+			return fmt.Errorf("the process ended: %s", p.Output()[max(0, len(p.Output())-4096):])
 		case <-ctx.Done():
-			return fmt.Errorf("wait for reports: %s: %w", missing, ctx.Err())
+			return fmt.Errorf("wait for reports: %s: %w", text, ctx.Err())
 		}
 	}
 }

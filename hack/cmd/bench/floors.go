@@ -101,31 +101,17 @@ func (f floors) measureForwardAt(ctx context.Context, rate int, p *process.Proce
 	if err != nil {
 		return err
 	}
-	if err := f.awaitPosted(ctx, p, posted+len(written)); err != nil {
+	err = await(ctx, p, func(ctx context.Context) (string, error) {
+		n, err := f.api.API.Count(ctx, upstream.WorkloadEvents)
+		if err != nil || n >= posted+len(written) {
+			return "", err
+		}
+		return fmt.Sprintf("it has %d of %d Events", n, posted+len(written)), nil
+	})
+	if err != nil {
 		return err
 	}
 	after, err := process.CPUTime(p.PID())
 	f.table.set(cpuPerEvent(rate), "ms", columnForward, (after-before).Seconds()*1000/float64(len(written)))
 	return err
-}
-
-// awaitPosted waits until the control plane has a number of Events.
-func (f floors) awaitPosted(ctx context.Context, p *process.Process, want int) error {
-	ctx, cancel := context.WithTimeout(ctx, timeout)
-	defer cancel()
-	ticker := time.NewTicker(200 * time.Millisecond)
-	defer ticker.Stop()
-	for {
-		n, err := f.api.API.Count(ctx, upstream.WorkloadEvents)
-		if err != nil || n >= want {
-			return err
-		}
-		select {
-		case <-ticker.C:
-		case <-p.Done():
-			return fmt.Errorf("the process ended: %s", p.Output())
-		case <-ctx.Done():
-			return fmt.Errorf("wait for posts: %d of %d Events: %w", n, want, ctx.Err())
-		}
-	}
 }

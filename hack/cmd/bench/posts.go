@@ -12,7 +12,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes"
@@ -65,11 +64,7 @@ func runForward(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	list, err := client.CoreV1().Events("").List(ctx, metav1.ListOptions{Limit: 1})
-	if err != nil {
-		return err
-	}
-	stream, err := client.CoreV1().Events("").Watch(ctx, metav1.ListOptions{ResourceVersion: list.ResourceVersion})
+	stream, err := watchNewEvents(ctx, client)
 	if err != nil {
 		return err
 	}

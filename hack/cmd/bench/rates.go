@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/kubernetes"
 
 	"github.com/threeport/threeport-agent/hack/figures"
 )
@@ -125,13 +126,18 @@ func (w *world) createEvents(ctx context.Context, rate int) (map[types.UID]time.
 	}
 }
 
+// watchNewEvents starts a watch of the Events from now on.
+func watchNewEvents(ctx context.Context, client kubernetes.Interface) (watch.Interface, error) {
+	list, err := client.CoreV1().Events("").List(ctx, metav1.ListOptions{Limit: 1})
+	if err != nil {
+		return nil, err
+	}
+	return client.CoreV1().Events("").Watch(ctx, metav1.ListOptions{ResourceVersion: list.ResourceVersion})
+}
+
 // watchEvents starts a plain watch of Events, the floor of the delay. seen returns when each arrived.
 func (d *delivery) watchEvents(ctx context.Context) (seen func() map[types.UID]time.Time, stop func(), err error) {
-	list, err := d.client.CoreV1().Events("").List(ctx, metav1.ListOptions{Limit: 1})
-	if err != nil {
-		return nil, nil, err
-	}
-	w, err := d.client.CoreV1().Events("").Watch(ctx, metav1.ListOptions{ResourceVersion: list.ResourceVersion})
+	w, err := watchNewEvents(ctx, d.client)
 	if err != nil {
 		return nil, nil, err
 	}
