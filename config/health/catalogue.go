@@ -1,6 +1,5 @@
 // Package catalogue has health rules for common custom resources, one file for each project. The agent and the kubectl
-// plugin use them unless the user has a rule. docs/health-rules.md describes the format. Each rule names the fields that
-// it reads, and why they are a sign of health.
+// plugin use them unless the user has a rule. docs/health-rules.md describes the format. Each file names its sources.
 package catalogue
 
 import (

@@ -174,7 +174,7 @@ func (c containerState) endedContainer(pod *corev1.Pod, ctx Context) Assessment 
 	return a
 }
 
-// crashing assesses a container that has failed more than once. The kubelet reports a back-off only part of the time. The
+// crashing assesses a container that has failed and was restarted. The kubelet reports a back-off only part of the time. The
 // verdict is the same between two attempts, so that it does not flap.
 func (c containerState) crashing(pod *corev1.Pod, last *corev1.ContainerStateTerminated, ctx Context) Assessment {
 	var message string

@@ -18,12 +18,12 @@
 //
 // # Everything else
 //
-// Report sets are decoded as a stream, strictly and within a bound on memory (reportset*.go, memory.go). The other endpoints
+// Report sets are decoded as a stream, strictly and within a bound on memory (reportset*.go). The other endpoints
 // are operations of huma, which also makes the OpenAPI document (workloads.go, clusters.go, watch.go, openapi*.go).
 //
 // Package auth decides on every request before its handler. For rows of v0, v0_authorize.go asks it which rows an agent may
 // access.
 //
-// A [Server] owns its goroutines: those of the store's feed and maintenance, and of package auth. [Server.Run] returns when
-// all have ended, and ends open streams first.
+// A [Server] owns its goroutines: those of the store's feed and maintenance, of the export of logs, of the redaction rules, and of
+// package auth. [Server.Run] returns when all have ended, and ends open streams first.
 package server

@@ -20,7 +20,7 @@ import (
 )
 
 // isSecret reports whether a kind is read as metadata only because it is confidential. All reads ask it: watches in
-// [informerFactory.create], and single reads in [Clients.fetch]. Each read of metadata takes its client from [Clients.metadataClient].
+// [informerFactory.create], and single reads in [Clients.fetch]. Both use the client for Secrets then.
 // [observe.Trim] is a second barrier: it removes the data of a Secret from an object that leaves the cluster.
 func isSecret(kind schema.GroupKind) bool { return kind == secretKind.GroupKind() }
 

@@ -26,7 +26,7 @@ import (
 //	forbidden, of an instance                       Refuse: sent again; other instances do not wait
 //	quota_exceeded in a set                         Refuse: sent again; other reports do not wait
 //	401, another 403                                Nack: sent again; the whole delivery pauses
-//	network, 5xx, 408, 425, 429, a proxy's 404      Nack: sent again
+//	network, 5xx, 408, 425, 429, a proxy's 4xx      Nack: sent again
 //	[ErrNotReady]                                   Defer: sent again, and no failure of the delivery
 //	[ErrIncomplete]                                 Defer, without a wait
 //	[ErrProtocolChanged]                            Requeue: sent again at once

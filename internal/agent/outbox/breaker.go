@@ -36,6 +36,8 @@ const (
 //	General, or with a RetryAfter           opens                  waits for the breaker
 //	others were answered meanwhile          is unchanged           waits by itself; quarantined the third time
 //	it is a probe                           waits longer           waits for the breaker
+//	refused: see Refuse                     is closed              waits by itself: for quota at least quotaWait
+//	deferred: see Defer                     is unchanged           waits by itself: at most maxDefer
 //
 // An answer (accepted, refused or rejected) closes the breaker, unless the control plane asked for a pause and the answer is not that
 // of a probe.

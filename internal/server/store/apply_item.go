@@ -181,10 +181,11 @@ func (i *item) answerNotNewer(stored int64) {
 
 // reject rejects the item. detail must not quote a value.
 //
-//	invalid     validItems; applyTx, for a resource of another workload; Apply, if the database rejects it
-//	not_found   applyTx: there is no such workload or resource
-//	forbidden   applyTx: the workload belongs to another cluster
-//	quota_exceeded   applyTx: the cluster has used up its space
+//	invalid          validItems, by apply_validate.go; apply_resources.go, for a resource of another workload;
+//	                 apply.go, if the database rejects it
+//	not_found        apply_workloads.go, apply_resources.go: there is no such workload or resource
+//	forbidden        apply_workloads.go: the workload belongs to another cluster
+//	quota_exceeded   apply_quota.go: the cluster has used up its space
 func (i *item) reject(code, detail string) {
 	*i.result = threeport.ReportAnswer{
 		Outcome: threeport.OutcomeRejected,

@@ -15,7 +15,7 @@ import (
 // Limits of a report set, as in the tags of the wire types.
 const (
 	MaxReports = 1000
-	maxObjects = 20_000 // of a tree
+	maxObjects = threeport.MaxTreeObjects
 
 	maxWord    = 64
 	maxVersion = 63
