@@ -120,7 +120,11 @@ func (w *world) start(ctx context.Context) error {
 	if err = installer.Install(ctx, ".", agentUser); err != nil {
 		return err
 	}
-	if _, err = installer.InstallComponent(ctx, ".", "secrets"); err != nil {
+	secrets, err := installer.InstallComponent(ctx, ".", "secrets")
+	if err != nil {
+		return err
+	}
+	if err = installer.Grant(ctx, secrets, agentUser); err != nil { // no controller adds its rules to those of the agent
 		return err
 	}
 	if w.kubeconfig, _, err = w.cluster.User(agentUser); err != nil {

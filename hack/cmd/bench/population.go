@@ -32,6 +32,7 @@ type deployment struct {
 	namespace string
 	pods      int
 	revision  int
+	created   int // the number of Pods so far, for their names
 	object    *appsv1.Deployment
 	set       *appsv1.ReplicaSet
 	live      []*corev1.Pod // in the order of their creation
@@ -229,9 +230,10 @@ func (p *population) replacePods(ctx context.Context, d *deployment, n int) erro
 
 // newPod returns a ready Pod of the usual size, about 7 KB as JSON, with the fields that controllers and kubelet write.
 func newPod(d *deployment, i int) *corev1.Pod {
+	d.created++
 	pod := &corev1.Pod{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},
-		ObjectMeta: meta(d.namespace, fmt.Sprintf("%s-%s", d.set.Name, uuid.NewUUID()[:5]), ownerOf("apps/v1", "ReplicaSet", d.set.ObjectMeta)),
+		ObjectMeta: meta(d.namespace, fmt.Sprintf("%s-%05x", d.set.Name, d.created), ownerOf("apps/v1", "ReplicaSet", d.set.ObjectMeta)),
 		Spec:       podSpec(d.revision),
 	}
 	now := metav1.Now()
