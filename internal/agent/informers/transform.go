@@ -7,7 +7,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/tools/cache"
 
@@ -40,7 +39,10 @@ func transform(gvk schema.GroupVersionKind, lists lists, redaction *redact.Live)
 		case *unstructured.Unstructured:
 			if lists.IsListed(refOf(gvk.GroupKind(), o)) {
 				observe.Trim(o, redaction.Current())
-				return unlessLarge(o, lists.ListedCount()), nil
+				if isLarge(o, lists.ListedCount()) {
+					return newStub(o), nil // WholeObject fetches it
+				}
+				return newCachedObject(o)
 			}
 			if gvk.GroupKind() == sliceKind {
 				return trimSlice(o), nil
@@ -50,24 +52,15 @@ func transform(gvk schema.GroupVersionKind, lists lists, redaction *redact.Live)
 			if isSecret(gvk.GroupKind()) && lists.IsListed(refOf(gvk.GroupKind(), o)) {
 				o.SetGroupVersionKind(gvk)
 				observe.Trim(o, redaction.Current())
-				return unlessLarge(o, lists.ListedCount()), nil
+				if !isLarge(o, lists.ListedCount()) {
+					return o, nil
+				}
 			}
 			return newStub(o), nil
-		default: // a cached Event or Pod, a stub, or a tombstone
+		default: // a cached form, or a tombstone
 			return obj, nil
 		}
 	}
-}
-
-// unlessLarge returns a listed object, or its stub if it is large. WholeObject fetches it then.
-func unlessLarge[O interface {
-	runtime.Object
-	metav1.Object
-}](o O, listed int) any {
-	if isLarge(o, listed) {
-		return newStub(o)
-	}
-	return o
 }
 
 func newStub(o metav1.Object) *objectStub { return &objectStub{trimMeta(o)} }
