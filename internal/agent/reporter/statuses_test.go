@@ -121,20 +121,16 @@ func TestStatusReporter_RecordTransition_CauseSince(t *testing.T) {
 // A recorded start of a cause is reported at once, and once.
 func TestStatusReporter_RecordTransition_ReportsCause(t *testing.T) {
 	r := newIdleStatusReporter(t)
-	r.queues = newQueues(0, Tracing{})
-	t.Cleanup(r.queues.shutDown)
 	r.targets.Track(target.Workload{Name: "shop", Instance: target.Instance{Type: target.WorkloadInstance, ID: 1}})
 	change := target.HealthTransition{UID: "cr", To: "Down", At: time.Unix(1, 0)}
 	for _, reason := range []string{"Absent", "Absent", "Other"} {
+		r.queues = newQueues(0, Tracing{})
+		t.Cleanup(r.queues.shutDown)
 		before := change.Cause.Reason
 		change.Cause = target.Cause{Reason: reason, Since: time.Unix(9, 0)}
 		r.recordTransition("shop", change)
 		if queued := r.queues.statuses.Len() > 0; queued != (reason != before) {
 			t.Errorf("after %q the cause %q is recorded; the status is queued: %t", before, reason, queued)
-		}
-		for r.queues.statuses.Len() > 0 {
-			name, _ := r.queues.statuses.Get()
-			r.queues.statuses.Done(name)
 		}
 	}
 }

@@ -12,8 +12,9 @@ func TestFairQueue_GroupsTakeTurns(t *testing.T) {
 	}
 	var got []string
 	for queue.Len() > 0 {
-		key, _ := queue.Get()
-		queue.Done(key)
+		next, _ := queue.keys.Get()
+		queue.keys.Done(next)
+		key := next.Value()
 		if got = append(got, key); key == "b1" {
 			queue.Add("c2")
 		}
@@ -22,7 +23,7 @@ func TestFairQueue_GroupsTakeTurns(t *testing.T) {
 		t.Errorf("the order is %v, want %v", got, want)
 	}
 	queue.ShutDown()
-	if _, shutdown := queue.Get(); !shutdown {
+	if _, shutdown := queue.keys.Get(); !shutdown {
 		t.Error("the queue is not shut down")
 	}
 }
