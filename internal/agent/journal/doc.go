@@ -28,7 +28,7 @@
 //
 // After a crash, the file is as after some commit, except in the third case:
 //
-//   - While changes are gathered, or during a compaction: these changes are lost. They are 20 ms old at most, or as old as
+//   - While changes are gathered, or during a compaction: these changes are lost. They are 100 ms old at most, or as old as
 //     the compaction and the commit take.
 //   - While a frame is written: the frame is torn. The next process notices and cuts it off.
 //   - Between two frames of a commit of more than 1 MiB: the first frames stay. Puts come before deletions, so no deletion is there

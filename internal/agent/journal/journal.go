@@ -11,8 +11,9 @@ import (
 	"github.com/go-logr/logr"
 )
 
-// CommitDelay is how long writes are gathered before they are committed.
-const CommitDelay = 20 * time.Millisecond
+// CommitDelay is how long writes are gathered before they are committed. A kill within that time costs repeated work only, and
+// each commit takes as much CPU as several reports.
+const CommitDelay = 100 * time.Millisecond
 
 // The delays before a failed commit is tried again: doubled each time, up to the larger.
 const (

@@ -76,7 +76,7 @@ func TestJournal_ProcessKilled_FindsTheRecordsOfACommit(t *testing.T) {
 	random := rand.New(rand.NewPCG(seed, 0))
 	dir, state, at := t.TempDir(), map[string][]byte{}, 0
 	for range 30 {
-		synced := killWriter(t, fmt.Sprintln(dir, seed, at+1), time.Duration(random.Int64N(int64(100*time.Millisecond))))
+		synced := killWriter(t, fmt.Sprintln(dir, seed, at+1), time.Duration(random.Int64N(int64(3*CommitDelay))))
 		j, err := Open(dir, testr.New(t))
 		if err != nil {
 			t.Fatal(err)

@@ -12,6 +12,9 @@ import (
 // would be encoded in memory as a whole.
 const maxFrame = 1 << 20
 
+// maxIdleFrame bounds the buffer of frames between two commits, which are small but for bursts.
+const maxIdleFrame = 64 << 10
+
 // tables are records by table and key.
 type tables map[string]map[string][]byte
 
@@ -197,6 +200,9 @@ func (f *logFile) flush() error {
 func (f *logFile) commit() error {
 	if err := f.flush(); err != nil {
 		return err
+	}
+	if cap(f.frame) > maxIdleFrame {
+		f.frame = make([]byte, frameHead)
 	}
 	if f.end == f.synced {
 		return nil
