@@ -73,6 +73,7 @@ func run(ctx context.Context, o *options, live *liveConfig) (err error) {
 	if err := reconciler.SetupWithManager(mgr); err != nil {
 		return fmt.Errorf("set up the controller: %w", err)
 	}
+	o.reporter.AllDeclared = reconciler.AllDeclared()
 	// Targets → objects and Events → reports in the outbox.
 	p := pipeline{leaderElect: o.leaderElect, ownRules: ownRules, redaction: o.reporter.Redaction, filters: o.reporter.Filters}
 	if p.heartbeat, err = newHeartbeat(o, config, reconciler, log("heartbeat")); err != nil {

@@ -176,6 +176,10 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Complete(r)
 }
 
+// AllDeclared returns a channel that is closed when each workload that existed at the start is declared, or its list is excluded. It stays
+// open while one of them cannot be read.
+func (r *Reconciler) AllDeclared() <-chan struct{} { return r.states.allDeclared }
+
 // Changed schedules an update of a workload's status. It does not block.
 func (r *Reconciler) Changed(workload string) { r.queue.add(workload, changeDelay) }
 
@@ -213,6 +217,7 @@ func (r *Reconciler) reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	case err != nil:
 		return ctrl.Result{}, err
 	case list.excluded:
+		r.states.takeAtStart(wl.UID)
 		r.exclude(ctx, &wl)
 	case r.declare(ctx, &wl, list.resources):
 		return ctrl.Result{RequeueAfter: nextStepDelay, Priority: new(r.takeStartPriority(&wl))}, nil
@@ -319,7 +324,9 @@ func (r *Reconciler) endUndeclared(ctx context.Context) error {
 	declared, uids := map[target.Instance]bool{}, sets.New[types.UID]()
 	for i := range list.Items {
 		declared[instanceOf(&list.Items[i])] = true
-		uids.Insert(list.Items[i].UID)
+		if list.Items[i].DeletionTimestamp.IsZero() {
+			uids.Insert(list.Items[i].UID)
+		}
 	}
 	r.states.setAtStart(uids)
 	isDeclared := func(instance target.Instance) bool { return declared[instance] }

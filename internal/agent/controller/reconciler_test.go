@@ -268,6 +268,53 @@ func TestReconcile_First_EndsUndeclaredInstances(t *testing.T) {
 	}
 }
 
+// The informers wait until the workloads that existed at the start are declared, and for no deleted or excluded one.
+func TestReconcile_AllDeclared_AfterTheLastOfTheStart(t *testing.T) {
+	isClosed := func(w *world) bool {
+		select {
+		case <-w.reconciler.AllDeclared():
+			return true
+		default:
+			return false
+		}
+	}
+	expect := func(w *world, when string, want bool) {
+		w.Helper()
+		if got := isClosed(w); got != want {
+			w.Errorf("%s, all are declared: %t, want %t", when, got, want)
+		}
+	}
+	t.Run("two and a deleted one", func(t *testing.T) {
+		w := newWorld(t)
+		one, two, deleted := workload("first", "a"), workload("second", "a"), workload("deleted", "a")
+		deleted.Finalizers = []string{v1alpha1.Finalizer}
+		for _, wl := range []*v1alpha1.ThreeportWorkload{one, two, deleted} {
+			w.create(wl)
+		}
+		w.must(shared.client.Delete(t.Context(), deleted))
+		expect(w, "before the start", false)
+		w.reconcile(one.Name)
+		w.reconcile(one.Name)
+		expect(w, "after the first", false)
+		w.reconcile(two.Name)
+		expect(w, "after both", true)
+		w.reconcile(two.Name)
+	})
+	t.Run("none", func(t *testing.T) {
+		w := newWorld(t)
+		w.must(w.reconciler.start(t.Context()))
+		expect(w, "without workloads", true)
+	})
+	t.Run("an excluded one", func(t *testing.T) {
+		w := newWorld(t)
+		w.lists.maxBytes = 1
+		wl := workload("large", "a")
+		w.create(wl)
+		w.reconcile(wl.Name)
+		expect(w, "after the exclusion", true)
+	})
+}
+
 func TestFinalize_WaitsForLastReports(t *testing.T) {
 	for _, c := range []struct {
 		reason string

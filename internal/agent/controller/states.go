@@ -36,14 +36,15 @@ type workloadState struct {
 type workloadStates struct {
 	mu     sync.Mutex
 	byName map[string]*workloadState
-	// atStart has the workloads that existed at the start, and are not declared yet.
-	atStart sets.Set[types.UID]
+	// atStart has the workloads that existed at the start, and are not declared yet. When there are none left, allDeclared is closed.
+	atStart     sets.Set[types.UID]
+	allDeclared chan struct{}
 	// lastReconcile is when a reconcile last succeeded; at first, when the reconciler was made.
 	lastReconcile time.Time
 }
 
 func newWorkloadStates(now time.Time) *workloadStates {
-	return &workloadStates{byName: map[string]*workloadState{}, lastReconcile: now}
+	return &workloadStates{byName: map[string]*workloadState{}, allDeclared: make(chan struct{}), lastReconcile: now}
 }
 
 // update calls f with the state of a workload. That of a workload which is first seen is made. A ThreeportWorkload that was created again
@@ -78,20 +79,28 @@ func (s *workloadStates) count() int {
 	return len(s.byName)
 }
 
-// setAtStart records the workloads that exist at the start.
+// setAtStart records, once, the workloads that exist at the start.
 func (s *workloadStates) setAtStart(uids sets.Set[types.UID]) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.atStart = uids
+	if len(uids) == 0 {
+		close(s.allDeclared)
+	}
 }
 
-// takeAtStart reports once that a workload existed at the start.
+// takeAtStart reports once that a workload existed at the start. It no longer waits for its declaration then.
 func (s *workloadStates) takeAtStart(uid types.UID) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	existed := s.atStart.Has(uid)
+	if !s.atStart.Has(uid) {
+		return false
+	}
 	s.atStart.Delete(uid)
-	return existed
+	if len(s.atStart) == 0 {
+		close(s.allDeclared)
+	}
+	return true
 }
 
 func (s *workloadStates) recordReconcile(now time.Time) {

@@ -17,7 +17,7 @@ import (
 // batch takes a batch that is ready.
 func batch(t *testing.T, o *Outbox, most int) []Item {
 	t.Helper()
-	items, _, _, err := o.takeBatch(most)
+	items, _, err := o.takeBatch(most)
 	if err != nil {
 		t.Fatal(err)
 	}

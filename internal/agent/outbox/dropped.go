@@ -236,7 +236,7 @@ func (o *Outbox) Drop(ev observe.Event, filter string) bool {
 	key, counted := o.dropped.add(ev, filter, now)
 	o.persistence.saveDropped(key, counted)
 	if o.dropped.reportLater(key, now) {
-		o.broadcast() // takers wait until the report is due
+		o.wakeTaker() // takers wait until the report is due
 	}
 	return true
 }

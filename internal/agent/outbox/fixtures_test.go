@@ -66,13 +66,13 @@ func (o *Outbox) Forget(key observe.Key) {
 	}
 }
 
-// take returns an item, or when to look again at the latest.
-func (o *Outbox) take() (Item, time.Time, <-chan struct{}, error) {
-	items, due, wake, err := o.takeBatch(1)
+// take returns an item, if one is ready.
+func (o *Outbox) take() (Item, error) {
+	items, _, err := o.takeBatch(1)
 	if len(items) == 0 {
-		return Item{}, due, wake, err
+		return Item{}, err
 	}
-	return items[0], due, wake, err
+	return items[0], err
 }
 
 // take takes an item that is ready.
@@ -87,7 +87,7 @@ func take(t *testing.T, o *Outbox) Item {
 
 func tryTake(t *testing.T, o *Outbox) (Item, bool) {
 	t.Helper()
-	item, _, _, err := o.take()
+	item, err := o.take()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -50,7 +50,7 @@ type Outbox struct {
 	dropped   droppedRanges
 	counts    counts
 	closed    bool
-	wake      chan struct{} // closed and replaced when takers have to look again
+	wake      chan struct{} // capacity 1: has a value when a taker has to look again
 }
 
 // New returns an outbox that begins with the records of an earlier process. The store may be nil.
@@ -64,7 +64,7 @@ func New(config Config, store Store) *Outbox {
 		accounts:    map[target.Instance]*account{},
 		evictable:   newEvictionQueue(),
 		dropped:     newDroppedRanges(),
-		wake:        make(chan struct{}),
+		wake:        make(chan struct{}, 1),
 	}
 	o.restore(o.persistence.load())
 	return o
@@ -75,7 +75,7 @@ func (o *Outbox) SetLimits(maxSyncs, maxLarge int) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.config.MaxSyncs, o.config.MaxLarge = maxSyncs, maxLarge
-	o.broadcast()
+	o.wakeTaker()
 }
 
 // Offer puts in a report, in place of a pending one of the same key. A version that is pending or settled already changes
@@ -207,7 +207,7 @@ func (o *Outbox) cancel(e *entry) {
 	o.unqueue(e)
 	o.clearPending(e, leftWithdrawn)
 	o.gc(e)
-	o.broadcast()
+	o.wakeTaker()
 }
 
 // ForgetRestoredEvents forgets the Events of an earlier process that this process has not offered. Pending ones are delivered
@@ -262,7 +262,7 @@ func (o *Outbox) Close() {
 	for _, g := range o.queues.takeAll() {
 		o.schedule(g)
 	}
-	o.broadcast()
+	o.wakeTaker()
 }
 
 // enqueue makes a report pending for a key without a pending report.
@@ -296,7 +296,7 @@ func (o *Outbox) schedule(g *group) {
 		return
 	}
 	o.queues.add(g, time.Now())
-	o.broadcast()
+	o.wakeTaker()
 }
 
 // setPending makes a report the pending one of a key.
@@ -384,8 +384,11 @@ func (o *Outbox) gc(e *entry) {
 	}
 }
 
-// broadcast wakes all takers.
-func (o *Outbox) broadcast() {
-	close(o.wake)
-	o.wake = make(chan struct{})
+// wakeTaker makes one of the waiting takers look again. It wakes the next one if there is more to do: see takeBatch. To wake all of them
+// for each report would take more CPU than to send it.
+func (o *Outbox) wakeTaker() {
+	select {
+	case o.wake <- struct{}{}:
+	default:
+	}
 }

@@ -78,7 +78,7 @@ func (o *Outbox) SetProtocol(p Protocol) (changed bool) {
 			o.gc(e)
 		}
 	}
-	o.broadcast()
+	o.wakeTaker()
 	select {
 	case o.protocol.reoffer <- struct{}{}:
 	default: // asked for already

@@ -160,12 +160,12 @@ func BenchmarkTakeWhileManyWait(b *testing.B) {
 	o := New(Config{}, nil)
 	for i := range 100_000 {
 		o.Offer(at(fmt.Sprint("waiting", i), "1"))
-		item, _, _, _ := o.take()
+		item, _ := o.take()
 		o.Retry(item, time.Hour, errSend)
 	}
 	for i := 0; b.Loop(); i++ {
 		o.Offer(at("busy", strconv.Itoa(i)))
-		item, _, _, _ := o.take()
+		item, _ := o.take()
 		o.Ack(item, Receipt{})
 	}
 }

@@ -288,7 +288,9 @@ func (o *Outbox) takeBack(item Item) *entry {
 	if isLarge(item.Report) {
 		o.counts.largeInFlight--
 	}
-	o.broadcast() // takers may wait for the next probe, the next quarantined report, or the end
+	if o.closed || o.hasWork() { // takers may wait for the next probe, the next quarantined report, or the end
+		o.wakeTaker()
+	}
 	return e
 }
 

@@ -77,6 +77,19 @@ func (o *Outbox) beginInitialSync(id target.Instance) {
 	o.enqueue(e, r)
 }
 
+// RetrySync ends the wait of an initial sync that was deferred. It changes nothing if the last try failed or was refused.
+func (o *Outbox) RetrySync(id target.Instance) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	e := o.entries[InitialSync{id}.Key()]
+	if e == nil || e.report == nil || e.isInFlight() || e.failed || e.refusal != "" || e.retry.retryAt.IsZero() {
+		return
+	}
+	e.retry.retryAt, e.retry.waits = time.Time{}, 0
+	e.group.dequeue()
+	o.schedule(e.group)
+}
+
 // Seed takes the remote state of a workload, and releases its reports. Remote state for keys not offered yet is kept until
 // the first Offer. Missed are deletions that the control plane has not got and that no informer has seen: they are sent
 // before everything else in their groups. Live are the Events that the cluster has: they replace those from the store that
@@ -108,7 +121,7 @@ func (o *Outbox) Seed(id target.Instance, known []Known, missed []observe.Operat
 		o.putBefore(op)
 	}
 	o.scheduleAll(a)
-	o.broadcast()
+	o.wakeTaker()
 }
 
 // dropOutdated drops deletions that wait in a group before the key that the control plane has. They were delivered by a

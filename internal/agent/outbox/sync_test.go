@@ -70,6 +70,39 @@ func TestOutbox_DeferAfterClose_TriesOnceMore(t *testing.T) {
 }
 
 // Initial syncs that have had fewer turns come first, so that a short one does not wait for a turn of each long one.
+// RetrySync ends the wait of a deferred initial sync, and no other wait.
+func TestOutbox_RetrySync_EndsTheWaitOfADeferral(t *testing.T) {
+	for reason, tt := range map[string]struct {
+		settle func(*Outbox, Item)
+		want   time.Duration
+	}{
+		"it was deferred": {func(o *Outbox, item Item) { o.Defer(item, time.Second, nil) }, 0},
+		"it failed":       {func(o *Outbox, item Item) { o.Retry(item, time.Minute, errSend) }, time.Minute},
+		"it is refused": {func(o *Outbox, item Item) {
+			o.Refuse(item, target.QuotaExceeded, errSend)
+		}, quotaWait},
+	} {
+		t.Run(reason, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				o := New(Config{InitialSync: true, Backoff: Backoff{Base: time.Second, Max: time.Second}}, nil)
+				o.RetrySync(shop) // unknown
+				o.Declare(shop)
+				item, _ := next(t, o)
+				o.RetrySync(shop) // under way
+				tt.settle(o, item)
+				o.RetrySync(shop)
+				item, waited := next(t, o)
+				if waited != tt.want || item.Report.Key() != (InitialSync{shop}).Key() {
+					t.Errorf("took %s after %s, want the initial sync after %s", item.Report, waited, tt.want)
+				}
+				o.Ack(item, Receipt{})
+				o.RetrySync(shop) // done
+				expectNothing(t, o)
+			})
+		})
+	}
+}
+
 func TestOutbox_InitialSync_FewerTurnsComeFirst(t *testing.T) {
 	o := New(Config{InitialSync: true}, records{})
 	instance := func(id int64) target.Instance { return target.Instance{Type: target.WorkloadInstance, ID: id} }

@@ -39,17 +39,18 @@ func (o *Outbox) NextBatch(ctx context.Context, limit int) ([]Item, error) {
 	for {
 		// Checked even if reports are ready: the caller may give each of them back and never end otherwise.
 		if ctx.Err() != nil {
+			o.wakeTaker() // instead of this one
 			return nil, context.Cause(ctx)
 		}
-		items, due, wake, err := o.takeBatch(limit)
+		items, due, err := o.takeBatch(limit)
 		if err != nil || len(items) > 0 {
 			return items, err
 		}
-		wait(ctx, wake, due)
+		wait(ctx, o.wake, due)
 	}
 }
 
-// wait returns when the context ends, the channel closes, or a time has come, if it is not zero.
+// wait returns when the context ends, the channel has a value, or a time has come, if it is not zero.
 func wait(ctx context.Context, wake <-chan struct{}, due time.Time) {
 	var timeout <-chan time.Time
 	if !due.IsZero() {
@@ -64,10 +65,16 @@ func wait(ctx context.Context, wake <-chan struct{}, due time.Time) {
 	}
 }
 
-// takeBatch returns items, or when to look again at the latest; zero means not before the wake channel closes.
-func (o *Outbox) takeBatch(limit int) (items []Item, due time.Time, wake <-chan struct{}, err error) {
+// takeBatch returns items, or when to look again at the latest; zero means not before the wake channel has a value. A taker that ends its
+// wait wakes the next one: to take the rest, to wait until something is due, or to end.
+func (o *Outbox) takeBatch(limit int) (items []Item, due time.Time, err error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	defer func() {
+		if err != nil || len(items) > 0 && o.hasWork() {
+			o.wakeTaker()
+		}
+	}()
 	now := time.Now()
 	o.offerFiltered(now)
 	g, due := o.pick(now)
@@ -78,7 +85,7 @@ func (o *Outbox) takeBatch(limit int) (items []Item, due time.Time, wake <-chan 
 		if o.closed && o.counts.inFlight == 0 && o.queues.isEmpty() {
 			err = ErrClosed
 		}
-		return nil, due, o.wake, err
+		return nil, due, err
 	}
 	more := !g.goesAlone()
 	for items = append(items, o.takeFrom(g)); more && len(items) < limit; items = append(items, o.takeFrom(g)) {
@@ -88,8 +95,11 @@ func (o *Outbox) takeBatch(limit int) (items []Item, due time.Time, wake <-chan 
 			break
 		}
 	}
-	return items, time.Time{}, nil, nil
+	return items, time.Time{}, nil
 }
+
+// hasWork reports whether a taker has something to take, now or later.
+func (o *Outbox) hasWork() bool { return !o.dropped.due.IsZero() || !o.queues.isEmpty() }
 
 // pick returns the group that is next, or when to look again at the latest; zero means not before something changes. In an
 // outage it returns one probe at a time.

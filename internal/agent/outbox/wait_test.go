@@ -133,6 +133,49 @@ func TestOutbox_Next_ServesAllWaiters(t *testing.T) {
 	})
 }
 
+// An Offer wakes one taker. If that one ends with its context, another takes the report.
+func TestOutbox_Next_TakerEnds_AnotherTakes(t *testing.T) {
+	for range 100 { // the runtime chooses at random what the first taker sees
+		synctest.Test(t, func(t *testing.T) {
+			o := New(Config{}, nil)
+			ctx, cancel := context.WithCancel(t.Context())
+			taken := make(chan Item, 2)
+			var takers sync.WaitGroup
+			for _, ctx := range []context.Context{ctx, t.Context()} {
+				takers.Go(func() {
+					if item, err := o.Next(ctx); err == nil {
+						taken <- item
+					}
+				})
+				synctest.Wait()
+			}
+			cancel()
+			o.Offer(at("a", "1"))
+			o.Ack(<-taken, Receipt{})
+			o.Close()
+			takers.Wait()
+		})
+	}
+}
+
+// Close ends all takers, although a change wakes one.
+func TestOutbox_Close_EndsAllTakers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := New(Config{}, nil)
+		var takers sync.WaitGroup
+		for range 5 {
+			takers.Go(func() {
+				if item, err := o.Next(t.Context()); !errors.Is(err, ErrClosed) {
+					t.Errorf("took %v, %v", item.Report, err)
+				}
+			})
+		}
+		synctest.Wait()
+		o.Close()
+		takers.Wait()
+	})
+}
+
 func TestOutbox_Next_EndsWithItsContext(t *testing.T) {
 	errStop := errors.New("stop")
 	t.Run("while it waits", func(t *testing.T) {

@@ -26,6 +26,9 @@ type Config struct {
 	Filters *filter.Live
 	// Rules are the user's health rules; nil for none.
 	Rules health.Rules
+	// AllDeclared is closed when the workloads that exist at the start are in the registry. The informers wait for it, but not for ever;
+	// nil for no wait.
+	AllDeclared <-chan struct{}
 	// Tracing starts the traces of sampled reports.
 	Tracing Tracing
 

@@ -159,6 +159,7 @@ type noSink struct{}
 func (noSink) Reoffer() <-chan struct{}                         { return nil }
 func (noSink) Offer(observe.Report)                             {}
 func (noSink) Reopen(target.Instance)                           {}
+func (noSink) RetrySync(target.Instance)                        {}
 func (noSink) Cancel(observe.Key)                               {}
 func (noSink) ForgetExcept(observe.Subject, ...observe.Key)     {}
 func (noSink) DropRejected(observe.Subject, ...target.Instance) {}

@@ -45,6 +45,9 @@ func (h handler) KindChanged(kind schema.GroupKind) {
 		h.r.queues.statusLater(name)
 		if wl, ok := h.r.targets.Workload(name); ok {
 			h.r.statuses.treeChanged(name, wl.Instance)
+			if h.r.informers.Complete(h.r.targets.WorkloadsOf(wl.Instance)) {
+				h.r.sink.RetrySync(wl.Instance)
+			}
 		}
 	}
 	// Events that name their object without its UID wait for the kind.

@@ -19,8 +19,15 @@ type Sink interface {
 	Ledger
 	Intake
 	Withdrawals
+	Redelivery
+}
+
+// Redelivery decides what is delivered again.
+type Redelivery interface {
 	// Reopen makes the next Offers of an instance's status and objects be delivered, also of versions that were delivered before.
 	Reopen(target.Instance)
+	// RetrySync ends the wait of an instance's initial sync until all its objects have been listed.
+	RetrySync(target.Instance)
 	// Reoffer receives when all statuses, trees and objects have to be offered again.
 	Reoffer() <-chan struct{}
 }
@@ -110,6 +117,7 @@ func New(
 
 // Run reports until the context ends. It returns when all goroutines that it started have ended.
 func (r *Reporter) Run(ctx context.Context) {
+	r.awaitDeclarations(ctx)
 	var watching, workers sync.WaitGroup
 	watching.Go(func() { r.informers.Run(ctx) })
 	for range r.config.Workers {
@@ -122,6 +130,25 @@ func (r *Reporter) Run(ctx context.Context) {
 	watching.Wait()
 	r.queues.shutDown() // the workers process the queued keys before they end
 	workers.Wait()
+}
+
+// declareTimeout is how long the workloads of the start may keep the informers waiting. One of them may not be readable.
+const declareTimeout = 10 * time.Second
+
+// awaitDeclarations waits until the workloads that exist at the start are declared. An informer keeps an object whole if it is listed at
+// that moment. Each object that is listed later is read in a request of its own, and the rate of these requests is limited.
+func (r *Reporter) awaitDeclarations(ctx context.Context) {
+	if r.config.AllDeclared == nil {
+		return
+	}
+	timer := time.NewTimer(declareTimeout)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-r.config.AllDeclared:
+	case <-timer.C:
+		r.log.Info("Watching begins before all ThreeportWorkloads are declared", "waited", declareTimeout.String())
+	}
 }
 
 // restoredFor is how long the sink keeps the Events of an earlier process that are not reported again. Until then the

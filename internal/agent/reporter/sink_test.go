@@ -25,12 +25,29 @@ type recorder struct {
 	restored  []types.UID                       // Events of an earlier process
 	reoffer   chan struct{}                     // nil unless a test sets it
 	dropped   []droppedEvent
+	retried   map[target.Instance]bool // instances whose initial sync may begin
 }
 
 // droppedEvent is an Event that a filter left out.
 type droppedEvent struct {
 	observe.Event
 	filter string
+}
+
+// RetrySync records that the objects of an instance have been listed.
+func (r *recorder) RetrySync(id target.Instance) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.retried == nil {
+		r.retried = map[target.Instance]bool{}
+	}
+	r.retried[id] = true
+}
+
+func (r *recorder) isRetried(id target.Instance) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.retried[id]
 }
 
 // Reopen forgets what was offered of the status and the objects of an instance.

@@ -205,6 +205,33 @@ func TestReporter_ObjectListedLater_IsFetched(t *testing.T) {
 	w.expectStatus(late, "Healthy")
 }
 
+// The informers wait for the workloads that exist at the start: their objects are not fetched one by one.
+func TestReporter_Start_WaitsForDeclarations(t *testing.T) {
+	t.Parallel()
+	config, declared := quick(), make(chan struct{})
+	config.AllDeclared = declared
+	w := newIdleWorld(t, shared.reader, config)
+	w.create(configMap("early"))
+	w.create(configMap("late"))
+	early := w.track("early", "v1 ConfigMap early")
+	w.run()
+	w.during(500*time.Millisecond, func() string {
+		return complain(w.reporter.informers.Sizes()["kinds"] > 0, "kinds are watched")
+	})
+	late := w.track("late", "v1 ConfigMap late")
+	close(declared)
+	w.expectLives(early.Resources[0].Ref, "[1]")
+	w.expectLives(late.Resources[0].Ref, "[1]")
+	if n := w.counter("threeport_agent_object_fetches_total"); n > 0 {
+		t.Errorf("%v objects were fetched, want none", n)
+	}
+	for _, wl := range []target.Workload{early, late} {
+		w.eventually("the initial sync may begin", func() string {
+			return complain(!w.sink.isRetried(wl.Instance), "that of "+wl.Name+" may not")
+		})
+	}
+}
+
 // The cache keeps no large object. It is fetched when it is reported, and reported whole.
 func TestReporter_LargeListedObject_IsFetched(t *testing.T) {
 	t.Parallel()
