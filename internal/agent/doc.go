@@ -1,6 +1,6 @@
 // Package agent has the stages of the agent, one package each. Other packages serve them: filter has the user's filters of Events,
-// worker the work queues, leader the lease of a replica, credential the renewal of its token, endpoints the servers of probes and
-// metrics, and metricsauth the access to the metrics. The package has no code of its own: cmd/agent wires the stages.
+// worker the work queues, leader the lease of a replica, and credential the renewal of its token. The servers of probes and metrics are
+// in endpoints, and the access to the metrics is in metricsauth. The package has no code of its own: cmd/agent wires the stages.
 //
 // The way of the data, and the queue or channel between two stages with its owner:
 //
