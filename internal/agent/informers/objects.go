@@ -18,8 +18,8 @@ import (
 	"github.com/threeport/threeport-agent/internal/redact"
 )
 
-// CachedObject is the newest version of an object in an informer's cache, which may keep a part of the object only. The cache may share
-// it, so it must not be changed.
+// CachedObject is the newest version of an object in an informer's cache, which may keep a part of the object only. It
+// is shared with the cache and must not be changed.
 type CachedObject struct {
 	metav1.Object
 	gvr schema.GroupVersionResource
@@ -42,11 +42,8 @@ func (s *Informers) Object(id target.Identity, attribution target.Attribution) (
 		return CachedObject{}, false
 	}
 	cached, _ := inf.object(id.Ref)
-	switch c := cached.(type) {
-	case *cachedPod:
-		cached = c.pod()
-	case *cachedObject:
-		cached = c.object()
+	if p, ok := cached.(*cachedPod); ok {
+		cached = p.pod()
 	}
 	o, ok := cached.(metav1.Object)
 	if !ok || o.GetUID() != id.UID {

@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/tools/cache"
 
@@ -39,10 +40,7 @@ func transform(gvk schema.GroupVersionKind, lists lists, redaction *redact.Live)
 		case *unstructured.Unstructured:
 			if lists.IsListed(refOf(gvk.GroupKind(), o)) {
 				observe.Trim(o, redaction.Current())
-				if isLarge(o, lists.ListedCount()) {
-					return newStub(o), nil // WholeObject fetches it
-				}
-				return newCachedObject(o)
+				return unlessLarge(o, lists.ListedCount()), nil
 			}
 			if gvk.GroupKind() == sliceKind {
 				return trimSlice(o), nil
@@ -52,15 +50,24 @@ func transform(gvk schema.GroupVersionKind, lists lists, redaction *redact.Live)
 			if isSecret(gvk.GroupKind()) && lists.IsListed(refOf(gvk.GroupKind(), o)) {
 				o.SetGroupVersionKind(gvk)
 				observe.Trim(o, redaction.Current())
-				if !isLarge(o, lists.ListedCount()) {
-					return o, nil
-				}
+				return unlessLarge(o, lists.ListedCount()), nil
 			}
 			return newStub(o), nil
-		default: // a cached form, or a tombstone
+		default: // a cached Event or Pod, a stub, or a tombstone
 			return obj, nil
 		}
 	}
+}
+
+// unlessLarge returns a listed object, or its stub if it is large. WholeObject fetches it then.
+func unlessLarge[O interface {
+	runtime.Object
+	metav1.Object
+}](o O, listed int) any {
+	if isLarge(o, listed) {
+		return newStub(o)
+	}
+	return o
 }
 
 func newStub(o metav1.Object) *objectStub { return &objectStub{trimMeta(o)} }
