@@ -1,4 +1,4 @@
-// Package catalogue has health rules for common custom resources, one file for each project. The agent and the kubectl
+// Package catalogue has health rules for common custom resources, one file for each project or group of projects. The agent and the kubectl
 // plugin use them unless the user has a rule. docs/health-rules.md describes the format. Each file names its sources.
 package catalogue
 

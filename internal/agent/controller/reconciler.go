@@ -9,7 +9,6 @@ import (
 
 	eventsv1 "k8s.io/api/events/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -176,7 +175,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Complete(r)
 }
 
-// AllDeclared returns a channel that is closed when each workload that existed at the start is declared, or its list is excluded. It stays
+// AllDeclared returns a channel that is closed when each workload that existed at the start is declared, deleted or excluded. It stays
 // open while one of them cannot be read.
 func (r *Reconciler) AllDeclared() <-chan struct{} { return r.states.allDeclared }
 
@@ -204,10 +203,12 @@ func (r *Reconciler) reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		if !apierrors.IsNotFound(err) {
 			return ctrl.Result{}, fmt.Errorf("get ThreeportWorkload %s: %w", req.Name, err)
 		}
+		r.states.takeAtStart(req.Name)
 		r.forget(req.Name)
 		return ctrl.Result{}, nil
 	}
 	if !wl.DeletionTimestamp.IsZero() {
+		r.states.takeAtStart(wl.Name)
 		return r.finalize(ctx, &wl)
 	}
 	list, err := r.lists.of(ctx, r.reader, &wl)
@@ -217,7 +218,7 @@ func (r *Reconciler) reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	case err != nil:
 		return ctrl.Result{}, err
 	case list.excluded:
-		r.states.takeAtStart(wl.UID)
+		r.states.takeAtStart(wl.Name)
 		r.exclude(ctx, &wl)
 	case r.declare(ctx, &wl, list.resources):
 		return ctrl.Result{RequeueAfter: nextStepDelay, Priority: new(r.takeStartPriority(&wl))}, nil
@@ -262,7 +263,7 @@ func (r *Reconciler) declare(ctx context.Context, wl *v1alpha1.ThreeportWorkload
 // takeStartPriority returns the priority of the step after the declaration of a workload. It is low once for a workload that existed at the
 // start.
 func (r *Reconciler) takeStartPriority(wl *v1alpha1.ThreeportWorkload) int {
-	if r.states.takeAtStart(wl.UID) {
+	if r.states.takeAtStart(wl.Name) {
 		return finalizerPriority
 	}
 	return 0
@@ -321,14 +322,14 @@ func (r *Reconciler) endUndeclared(ctx context.Context) error {
 	if err := r.client.List(ctx, &list); err != nil {
 		return fmt.Errorf("list ThreeportWorkloads: %w", err)
 	}
-	declared, uids := map[target.Instance]bool{}, sets.New[types.UID]()
+	declared, names := map[target.Instance]bool{}, sets.New[string]()
 	for i := range list.Items {
 		declared[instanceOf(&list.Items[i])] = true
 		if list.Items[i].DeletionTimestamp.IsZero() {
-			uids.Insert(list.Items[i].UID)
+			names.Insert(list.Items[i].Name)
 		}
 	}
-	r.states.setAtStart(uids)
+	r.states.setAtStart(names)
 	isDeclared := func(instance target.Instance) bool { return declared[instance] }
 	r.delivery.EndUndeclared(isDeclared, "its ThreeportWorkload was deleted while the agent did not run", r.now())
 	return nil

@@ -300,6 +300,21 @@ func TestReconcile_AllDeclared_AfterTheLastOfTheStart(t *testing.T) {
 		expect(w, "after both", true)
 		w.reconcile(two.Name)
 	})
+	t.Run("two that are deleted before their first reconcile", func(t *testing.T) {
+		w := newWorld(t)
+		gone, held := workload("gone", "a"), workload("held", "a")
+		held.Finalizers = []string{v1alpha1.Finalizer}
+		for _, wl := range []*v1alpha1.ThreeportWorkload{gone, held} {
+			w.create(wl)
+		}
+		w.must(w.reconciler.start(t.Context()))
+		for _, wl := range []*v1alpha1.ThreeportWorkload{gone, held} {
+			w.must(shared.client.Delete(t.Context(), wl))
+			expect(w, "before the reconcile of "+wl.Name, false)
+			w.reconcile(wl.Name)
+		}
+		expect(w, "after both", true)
+	})
 	t.Run("none", func(t *testing.T) {
 		w := newWorld(t)
 		w.must(w.reconciler.start(t.Context()))

@@ -36,8 +36,9 @@ type workloadState struct {
 type workloadStates struct {
 	mu     sync.Mutex
 	byName map[string]*workloadState
-	// atStart has the workloads that existed at the start, and are not declared yet. When there are none left, allDeclared is closed.
-	atStart     sets.Set[types.UID]
+	// atStart has the names of the workloads that existed at the start, and are not declared yet. When there are none left, allDeclared
+	// is closed.
+	atStart     sets.Set[string]
 	allDeclared chan struct{}
 	// lastReconcile is when a reconcile last succeeded; at first, when the reconciler was made.
 	lastReconcile time.Time
@@ -80,23 +81,23 @@ func (s *workloadStates) count() int {
 }
 
 // setAtStart records, once, the workloads that exist at the start.
-func (s *workloadStates) setAtStart(uids sets.Set[types.UID]) {
+func (s *workloadStates) setAtStart(names sets.Set[string]) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.atStart = uids
-	if len(uids) == 0 {
+	s.atStart = names
+	if len(names) == 0 {
 		close(s.allDeclared)
 	}
 }
 
-// takeAtStart reports once that a workload existed at the start. It no longer waits for its declaration then.
-func (s *workloadStates) takeAtStart(uid types.UID) bool {
+// takeAtStart reports whether a workload existed at the start, and was not taken before. AllDeclared no longer waits for a taken one.
+func (s *workloadStates) takeAtStart(name string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !s.atStart.Has(uid) {
+	if !s.atStart.Has(name) {
 		return false
 	}
-	s.atStart.Delete(uid)
+	s.atStart.Delete(name)
 	if len(s.atStart) == 0 {
 		close(s.allDeclared)
 	}

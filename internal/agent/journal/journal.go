@@ -11,8 +11,8 @@ import (
 	"github.com/go-logr/logr"
 )
 
-// CommitDelay is how long writes are gathered before they are committed. A kill within that time costs repeated work only, and
-// each commit takes as much CPU as several reports.
+// CommitDelay is how long writes are gathered before they are committed. A commit takes as much CPU as several reports. A kill within that
+// time costs repeated work only.
 const CommitDelay = 100 * time.Millisecond
 
 // The delays before a failed commit is tried again: doubled each time, up to the larger.

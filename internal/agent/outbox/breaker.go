@@ -30,14 +30,14 @@ const (
 // breaker distinguishes an outage of the control plane from a report that is at fault. It decides when a failed report is
 // sent again, from the history of its key ([retryState]) and of all others. While it is open, only probes are sent.
 //
-//	a report fails                          the breaker            the report
-//	first failure since an answer           is unchanged           waits by itself: Backoff
-//	a second key fails too                  opens                  waits for the breaker
-//	General, or with a RetryAfter           opens                  waits for the breaker
-//	others were answered meanwhile          is unchanged           waits by itself; quarantined the third time
-//	it is a probe                           waits longer           waits for the breaker
-//	refused: see Refuse                     is closed              waits by itself: for quota at least quotaWait
-//	deferred: see Defer                     is unchanged           waits by itself: at most maxDefer
+//	a report                                the breaker            the report
+//	fails first since an answer             is unchanged           waits by itself: Backoff
+//	fails as a second key                   opens                  waits for the breaker
+//	fails General, or with a RetryAfter     opens                  waits for the breaker
+//	fails while others are answered         is unchanged           waits by itself; quarantined the third time
+//	fails as a probe                        waits longer           waits for the breaker
+//	is refused: see Refuse                  closes                 waits by itself: for quota at least quotaWait
+//	is deferred: see Defer                  is unchanged           waits by itself: at most maxDefer
 //
 // An answer (accepted, refused or rejected) closes the breaker, unless the control plane asked for a pause and the answer is not that
 // of a probe.

@@ -77,17 +77,32 @@ func (o *Outbox) beginInitialSync(id target.Instance) {
 	o.enqueue(e, r)
 }
 
-// RetrySync ends the wait of an initial sync that was deferred. It changes nothing if the last try failed or was refused.
+// IsSyncDeferred reports whether an initial sync waits because the workload was not ready. It returns false for one that failed or was
+// refused since the last answer, and while it is under way.
+func (o *Outbox) IsSyncDeferred(id target.Instance) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.deferredSync(id) != nil
+}
+
+// RetrySync ends the wait of a deferred initial sync. It has no effect on others: see [Outbox.IsSyncDeferred].
 func (o *Outbox) RetrySync(id target.Instance) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	e := o.entries[InitialSync{id}.Key()]
-	if e == nil || e.report == nil || e.isInFlight() || e.failed || e.refusal != "" || e.retry.retryAt.IsZero() {
-		return
+	if e := o.deferredSync(id); e != nil {
+		e.retry.retryAt, e.retry.waits = time.Time{}, 0
+		e.group.dequeue()
+		o.schedule(e.group)
 	}
-	e.retry.retryAt, e.retry.waits = time.Time{}, 0
-	e.group.dequeue()
-	o.schedule(e.group)
+}
+
+// deferredSync returns the entry of an initial sync that waits because the workload was not ready; nil if there is none.
+func (o *Outbox) deferredSync(id target.Instance) *entry {
+	e := o.entries[InitialSync{id}.Key()]
+	if e == nil || e.report == nil || e.isInFlight() || e.failed || e.refusal != "" || !e.retry.retryAt.After(time.Now()) {
+		return nil
+	}
+	return e
 }
 
 // Seed takes the remote state of a workload, and releases its reports. Remote state for keys not offered yet is kept until

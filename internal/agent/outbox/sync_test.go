@@ -69,7 +69,6 @@ func TestOutbox_DeferAfterClose_TriesOnceMore(t *testing.T) {
 	}
 }
 
-// Initial syncs that have had fewer turns come first, so that a short one does not wait for a turn of each long one.
 // RetrySync ends the wait of a deferred initial sync, and no other wait.
 func TestOutbox_RetrySync_EndsTheWaitOfADeferral(t *testing.T) {
 	for reason, tt := range map[string]struct {
@@ -90,6 +89,9 @@ func TestOutbox_RetrySync_EndsTheWaitOfADeferral(t *testing.T) {
 				item, _ := next(t, o)
 				o.RetrySync(shop) // under way
 				tt.settle(o, item)
+				if isDeferred := o.IsSyncDeferred(shop); isDeferred != (tt.want == 0) {
+					t.Errorf("it is deferred: %t", isDeferred)
+				}
 				o.RetrySync(shop)
 				item, waited := next(t, o)
 				if waited != tt.want || item.Report.Key() != (InitialSync{shop}).Key() {
@@ -103,6 +105,7 @@ func TestOutbox_RetrySync_EndsTheWaitOfADeferral(t *testing.T) {
 	}
 }
 
+// Initial syncs that have had fewer turns come first, so that a short one does not wait for a turn of each long one.
 func TestOutbox_InitialSync_FewerTurnsComeFirst(t *testing.T) {
 	o := New(Config{InitialSync: true}, records{})
 	instance := func(id int64) target.Instance { return target.Instance{Type: target.WorkloadInstance, ID: id} }

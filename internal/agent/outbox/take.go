@@ -39,7 +39,7 @@ func (o *Outbox) NextBatch(ctx context.Context, limit int) ([]Item, error) {
 	for {
 		// Checked even if reports are ready: the caller may give each of them back and never end otherwise.
 		if ctx.Err() != nil {
-			o.wakeTaker() // instead of this one
+			o.wakeTaker() // this one may have been woken for a report
 			return nil, context.Cause(ctx)
 		}
 		items, due, err := o.takeBatch(limit)
@@ -65,8 +65,8 @@ func wait(ctx context.Context, wake <-chan struct{}, due time.Time) {
 	}
 }
 
-// takeBatch returns items, or when to look again at the latest; zero means not before the wake channel has a value. A taker that ends its
-// wait wakes the next one: to take the rest, to wait until something is due, or to end.
+// takeBatch returns items, or when to look again at the latest; zero means not before the wake channel has a value. A taker that gets items
+// or an error wakes another one, which takes the rest, waits until something is due, or ends.
 func (o *Outbox) takeBatch(limit int) (items []Item, due time.Time, err error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

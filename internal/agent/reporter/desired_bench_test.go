@@ -159,6 +159,7 @@ type noSink struct{}
 func (noSink) Reoffer() <-chan struct{}                         { return nil }
 func (noSink) Offer(observe.Report)                             {}
 func (noSink) Reopen(target.Instance)                           {}
+func (noSink) IsSyncDeferred(target.Instance) bool              { return false }
 func (noSink) RetrySync(target.Instance)                        {}
 func (noSink) Cancel(observe.Key)                               {}
 func (noSink) ForgetExcept(observe.Subject, ...observe.Key)     {}

@@ -4,6 +4,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/threeport/threeport-agent/internal/agent/informers"
 	"github.com/threeport/threeport-agent/internal/agent/target"
@@ -34,20 +35,25 @@ func (h handler) EventDeleted(ev *corev1.Event) {
 
 func (h handler) EventsListed() { h.r.queues.eventsListed.Store(true) }
 
-// KindChanged queues all workloads, objects and Events whose reports depend on the state of a kind.
+// KindChanged queues all workloads, objects and Events whose reports depend on the state of a kind. It begins the initial syncs that
+// waited for it.
 func (h handler) KindChanged(kind schema.GroupKind) {
 	workloads := h.r.targets.WorkloadsListing(kind)
 	if informers.IsBaseKind(kind) {
 		workloads = h.r.targets.WorkloadNames()
 	}
+	instances := sets.New[target.Instance]()
 	for _, name := range workloads {
 		h.r.statuses.changed(name)
 		h.r.queues.statusLater(name)
 		if wl, ok := h.r.targets.Workload(name); ok {
 			h.r.statuses.treeChanged(name, wl.Instance)
-			if h.r.informers.Complete(h.r.targets.WorkloadsOf(wl.Instance)) {
-				h.r.sink.RetrySync(wl.Instance)
-			}
+			instances.Insert(wl.Instance)
+		}
+	}
+	for instance := range instances {
+		if h.r.sink.IsSyncDeferred(instance) && h.r.informers.Complete(h.r.targets.WorkloadsOf(instance)) {
+			h.r.sink.RetrySync(instance)
 		}
 	}
 	// Events that name their object without its UID wait for the kind.

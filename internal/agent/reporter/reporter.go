@@ -26,7 +26,9 @@ type Sink interface {
 type Redelivery interface {
 	// Reopen makes the next Offers of an instance's status and objects be delivered, also of versions that were delivered before.
 	Reopen(target.Instance)
-	// RetrySync ends the wait of an instance's initial sync until all its objects have been listed.
+	// IsSyncDeferred reports whether the initial sync of an instance waits because not all its objects had been listed.
+	IsSyncDeferred(target.Instance) bool
+	// RetrySync ends that wait.
 	RetrySync(target.Instance)
 	// Reoffer receives when all statuses, trees and objects have to be offered again.
 	Reoffer() <-chan struct{}
@@ -132,7 +134,7 @@ func (r *Reporter) Run(ctx context.Context) {
 	workers.Wait()
 }
 
-// declareTimeout is how long the workloads of the start may keep the informers waiting. One of them may not be readable.
+// declareTimeout is the longest time for which the informers wait for the workloads of the start. One of these may be unreadable.
 const declareTimeout = 10 * time.Second
 
 // awaitDeclarations waits until the workloads that exist at the start are declared. An informer keeps an object whole if it is listed at

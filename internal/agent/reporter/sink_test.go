@@ -34,6 +34,8 @@ type droppedEvent struct {
 	filter string
 }
 
+func (r *recorder) IsSyncDeferred(target.Instance) bool { return true }
+
 // RetrySync records that the objects of an instance have been listed.
 func (r *recorder) RetrySync(id target.Instance) {
 	r.mu.Lock()
