@@ -164,12 +164,14 @@ func (r *Reporter) loop(ctx context.Context) {
 	var declared uint64
 	var workloads map[string]target.Workload
 	forgetRestored := time.After(restoredFor)
+	unattributed := r.queues.unattributed // nil during a pause
+	var pauseEnded <-chan time.Time
 	for first := true; ctx.Err() == nil; first = false {
 		if g := r.targets.Generation(); g != declared || first {
 			declared = g
 			r.informers.Reconcile()
 			workloads = r.statuses.workloadsDeclared(workloads)
-			r.queueUnattributedEvents()
+			r.queues.requeueUnattributed()
 		}
 		select {
 		case <-ctx.Done():
@@ -177,8 +179,12 @@ func (r *Reporter) loop(ctx context.Context) {
 			affected := r.targets.Drain()
 			r.queueAffected(affected)
 			pauseAfter(ctx, len(affected))
-		case <-r.queues.unattributed:
+		case <-unattributed:
+			begin := time.Now()
 			r.queueUnattributedEvents()
+			unattributed, pauseEnded = nil, time.After(pausePerScan*time.Since(begin))
+		case <-pauseEnded:
+			unattributed = r.queues.unattributed
 		case <-r.sink.Reoffer():
 			r.reofferAll()
 		case <-forgetRestored:
@@ -189,6 +195,10 @@ func (r *Reporter) loop(ctx context.Context) {
 		}
 	}
 }
+
+// pausePerScan is the pause after a scan of all Events, in times of its duration. When the agent starts, each kind that has been listed
+// requests a scan.
+const pausePerScan = 10
 
 // The pause after a number of affected objects were queued. While many objects arrive that own each other, each of them affects many, and
 // they would be queued again with each arrival.
