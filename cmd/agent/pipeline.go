@@ -59,7 +59,7 @@ func (p pipeline) runUnder(ctx context.Context, mgr manager.Manager) error {
 // run runs the pipeline until the context leading ends. SIGTERM ends both contexts (see main). The manager waits for the shutdown timeout
 // and stopMargin. The order of the end matters:
 //
-//  1. The informers end. The reporter offers the changes in its queues, and ends. The resyncer and the negotiation end too.
+//  1. The informers end. The reporter offers the changes in its queues, and ends. The other stages of observe end too.
 //  2. The notifier flushes what is in the outbox, and ends.
 //
 // If leading ends but untilStopped does not, this replica has lost the lease, or another part of the manager has failed. With an

@@ -31,7 +31,7 @@ var (
 )
 
 func assignmentOperation(id, summary, description string) huma.Operation {
-	op := readItemOperation(id, tagAccess, summary, description)
+	op := itemOperation(id, tagAccess, summary, description)
 	if id == "assign-workload" {
 		op.Errors = append([]int{http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType}, op.Errors...)
 	}

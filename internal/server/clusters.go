@@ -32,7 +32,7 @@ type clusters struct {
 var (
 	listClustersOperation = readOperation("list-clusters", tagWorkloads, "List clusters",
 		"All clusters with an agent that has reported, with the delay of its reports.")
-	getObjectOperation = readItemOperation("get-object", tagWorkloads, "Read an object's definition",
+	getObjectOperation = itemOperation("get-object", tagWorkloads, "Read an object's definition",
 		"The current version of a listed object, and the one before the latest change of its spec. Confidential values are redacted for everybody who is not an administrator.")
 	releaseClusterOperation = huma.Operation{
 		OperationID: "release-cluster",

@@ -27,8 +27,8 @@ func readOperation(id, tag, summary, description string) huma.Operation {
 	return huma.Operation{OperationID: id, Tags: []string{tag}, Summary: summary, Description: description, Errors: badParameters}
 }
 
-// readItemOperation describes an operation that reads what its path names, which may not exist.
-func readItemOperation(id, tag, summary, description string) huma.Operation {
+// itemOperation describes an operation on the object in its path, which may not exist.
+func itemOperation(id, tag, summary, description string) huma.Operation {
 	op := readOperation(id, tag, summary, description)
 	op.Errors = append([]int{http.StatusNotFound}, badParameters...)
 	return op

@@ -100,7 +100,7 @@ var applyReportSetOperation = huma.Operation{
 // apply answers a report set. It refuses the whole set with:
 //
 //	400, 408, 413, 415, 503   the body cannot be read or decoded: here, reportset_encoding.go and reportset_decode.go
-//	403                       it is the set of another cluster
+//	401, 403, 429             package auth, before this; 403 here if it is the set of another cluster
 //	422                       a field of the set is invalid: reportset_decode.go, or [store.SetError]
 //	503                       the database failed
 //

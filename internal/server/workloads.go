@@ -75,11 +75,11 @@ var (
 	listWorkloadsOperation = readOperation("list-workloads", tagWorkloads, "List workloads",
 		"Every workload with its status and its cause. The order is worst (the worst status first, then its latest change), "+
 			"name, cluster (by its name) or since (the latest change first).")
-	getWorkloadOperation = readItemOperation("get-workload", tagWorkloads, "Read a workload with its objects",
+	getWorkloadOperation = itemOperation("get-workload", tagWorkloads, "Read a workload with its objects",
 		"The workload as in the list, with the tree of its listed and derived objects.")
-	listWorkloadEventsOperation = readItemOperation("list-workload-events", tagWorkloads, "List a workload's Events",
+	listWorkloadEventsOperation = itemOperation("list-workload-events", tagWorkloads, "List a workload's Events",
 		"The newest first, with gaps where the agent dropped Events.")
-	getEventRetentionOperation = readItemOperation("get-event-retention", tagReports, "Read the retention of a workload's Events",
+	getEventRetentionOperation = itemOperation("get-event-retention", tagReports, "Read the retention of a workload's Events",
 		"An Event without a row that last happened at this time or earlier was pruned or would be pruned: do not send it again. "+
 			"An agent may ask for workloads of its own cluster. With --require-assignment=false it may also ask for workloads without a cluster.")
 )
