@@ -46,9 +46,9 @@ type informerSource interface {
 // reviewInterval is the average time between two reviews of a kind that is denied in many namespaces.
 const reviewInterval = 50 * time.Millisecond
 
-// kindWatcher watches one kind: a listed one, a base kind, or that of endpoints. It resolves how the API server serves the kind, where the agent may watch it,
-// holds the informers for these scopes, and starts again when one of them fails. A problem of one kind is a state of
-// that kind, and delays no other.
+// kindWatcher watches one kind: a listed one, a base kind, or that of endpoints. It resolves how the API server serves the kind and
+// where the agent may watch it, holds the informers for these scopes, and starts again when one of them fails. A problem of one kind
+// is a state of that kind, and delays no other.
 type kindWatcher struct {
 	env    *kindEnv
 	gvk    schema.GroupVersionKind

@@ -86,7 +86,8 @@ type setDelivery struct {
 	results []Result
 }
 
-// Send delivers reports in as few sets as the bound of bytes allows; the caller bounds their number by MaxBatch. A report that has to overwrite its row is sent in v0.
+// Send delivers reports in as few sets as the bound of bytes allows; the caller bounds their number by MaxBatch. A report that has to
+// overwrite its row is sent in v0.
 func (s *setSender) Send(ctx context.Context, items []outbox.Item) []Result {
 	d := setDelivery{s, items, make([]Result, len(items))}
 	var set []pendingReport
