@@ -24,7 +24,8 @@ const (
 // decoded in 2 µs.
 type cachedEvent struct {
 	common    unique.Handle[commonFields]
-	encoded   []byte // protobuf of a corev1.Event, without the common fields, and with short forms: see shortUID and shortName
+	name      string
+	encoded   []byte // protobuf of a corev1.Event, without the fields above, and with short forms: see shortUID and shortName
 	shortened bool   // the Event has a longer reason or message
 	hashes    eventHashes
 }
@@ -48,7 +49,7 @@ func newCachedEvent(ev *corev1.Event) (*cachedEvent, error) {
 	}
 	own := corev1.Event{
 		ObjectMeta: metav1.ObjectMeta{
-			Name: ev.Name, UID: shortUID(ev.UID), ResourceVersion: ev.ResourceVersion, CreationTimestamp: ev.CreationTimestamp,
+			UID: shortUID(ev.UID), ResourceVersion: ev.ResourceVersion, CreationTimestamp: ev.CreationTimestamp,
 		},
 		InvolvedObject: corev1.ObjectReference{
 			Name: shortName(involved.Name, ev.Name), UID: shortUID(involved.UID),
@@ -65,7 +66,7 @@ func newCachedEvent(ev *corev1.Event) (*cachedEvent, error) {
 		return nil, fmt.Errorf("encode Event %s/%s: %w", ev.Namespace, ev.Name, err)
 	}
 	shortened := common.reason != ev.Reason || own.Message != ev.Message
-	return &cachedEvent{unique.Make(common), encoded, shortened, hashesOf(involved)}, nil
+	return &cachedEvent{unique.Make(common), ev.Name, encoded, shortened, hashesOf(involved)}, nil
 }
 
 // event returns the Event with the fields that the cache has.
@@ -84,10 +85,10 @@ func (e *cachedEvent) event() *corev1.Event {
 
 // restore restores the metadata of the decoded Event.
 func (e *cachedEvent) restore(o *metav1.ObjectMeta) {
-	o.Namespace, o.UID = e.common.Value().namespace, wholeUID(o.UID)
+	o.Namespace, o.Name, o.UID = e.common.Value().namespace, e.name, wholeUID(o.UID)
 }
 
-// GetObjectMeta returns the metadata, from which client-go takes the key.
+// GetObjectMeta implements metav1.ObjectMetaAccessor. It returns the metadata that the cache has.
 func (e *cachedEvent) GetObjectMeta() metav1.Object {
 	meta := decodeMetadata(e.encoded)
 	e.restore(meta)

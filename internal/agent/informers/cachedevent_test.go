@@ -21,16 +21,11 @@ import (
 // The cache has all Events of the cluster, and anybody may create Events about objects that do not exist. 60,000 of them with short
 // messages fit an eighth of the agent's memory limit of 256 MiB.
 func TestEventCache_UnownedEvents_TakeLittleMemory(t *testing.T) {
-	const n, limit = 60_000, 600 // bytes per Event
-	do := transform(eventKind, allListed(false), nil)
-	indexer := cache.NewIndexer(cache.MetaNamespaceKeyFunc, eventIndexers)
+	const n, limit = 60_000, 500 // bytes per Event
+	kept := newEventStore()
 	before := heapBytes()
 	for i := range n {
-		cached, err := do(decoded(t, unownedEvent(i)))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := indexer.Add(cached); err != nil {
+		if err := kept.Add(decoded(t, unownedEvent(i))); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -39,7 +34,7 @@ func TestEventCache_UnownedEvents_TakeLittleMemory(t *testing.T) {
 	if each > limit {
 		t.Errorf("a cached Event takes %d bytes, want at most %d", each, limit)
 	}
-	if got := len(indexer.List()); got != n {
+	if got := len(kept.list()); got != n {
 		t.Errorf("the cache has %d Events, want %d", got, n)
 	}
 }
@@ -173,16 +168,15 @@ func TestCachedEvent_UnusualIdentities_AreKept(t *testing.T) {
 
 // Two values in one bucket do not find each other's Events.
 func TestEventIndex_SharedBucket_FindsOnlyTheValue(t *testing.T) {
-	indexer := cache.NewIndexer(cache.MetaNamespaceKeyFunc, eventIndexers)
+	kept := newEventStore()
 	var events []*corev1.Event
 	for i := range 2 * eventBuckets {
 		events = append(events, unownedEvent(i))
-		if err := indexer.Add(cachedForm(t, events[i])); err != nil {
+		if err := kept.Add(events[i]); err != nil {
 			t.Fatal(err)
 		}
 	}
-	shared := &fakeIndexedInformer{indexer: indexer}
-	p := &informerPool{running: map[informerID]*informer{{}: {gvk: eventKind, shared: shared}}}
+	p := &informerPool{running: map[informerID]*informer{{}: {gvk: eventKind, store: kept}}}
 	for _, ev := range events[:100] {
 		for index, value := range map[eventIndex]string{
 			eventsByUID: string(ev.InvolvedObject.UID), eventsByName: observe.InvolvedObject(ev).String(),
@@ -190,15 +184,13 @@ func TestEventIndex_SharedBucket_FindsOnlyTheValue(t *testing.T) {
 			var found []string
 			p.eachEvent(index, value, func(e *corev1.Event) { found = append(found, e.Name) })
 			if got := strings.Join(found, " "); got != ev.Name {
-				t.Errorf("index %s finds %q for %s, want %q", index, got, value, ev.Name)
+				t.Errorf("index %d finds %q for %s, want %q", index, got, value, ev.Name)
 			}
 		}
 	}
 }
 
-type fakeIndexedInformer struct {
-	cache.SharedIndexInformer
-	indexer cache.Indexer
+// newEventStore returns a store of Events whose handler does nothing.
+func newEventStore() *store {
+	return newStore(transform(eventKind, allListed(false), nil), cache.ResourceEventHandlerFuncs{}, func() {})
 }
-
-func (f *fakeIndexedInformer) GetIndexer() cache.Indexer { return f.indexer }

@@ -1,4 +1,4 @@
-// Package informers watches the cluster. It keeps one shared informer per resource and scope for the kinds that the
+// Package informers watches the cluster. It keeps one informer per resource and scope for the kinds that the
 // registry's workloads list. It records in the registry which objects exist, and passes changes on to its [Handler]. It
 // knows no verdicts and no reports.
 //
@@ -14,8 +14,9 @@
 //   - pool.go, informer.go, factory.go: the informerPool holds the running informers, which kind watchers share. An informer
 //     records how its requests fare.
 //   - codecs.go, protofields.go: how watches decode Pods and Events.
+//   - store.go, eventindex.go: the store of an informer's objects, with the indexes of Events. It passes each change on.
 //   - transform.go, limits.go, large.go: the form and the size of an object in a cache. cachedpod.go and cachedevent.go have the
-//     encoded forms, eventindex.go the index of Events.
+//     encoded forms.
 //   - registrar.go: the registrar receives the notifications of all informers. It adds owners of unwatched kinds to the lookups.
 //   - tombstones.go: tombstones of deleted objects, until their deletion is reported. deletions.go compares the existing objects
 //     with the API server.
@@ -30,7 +31,7 @@
 // [Informers.Run] starts, and waits for:
 //
 //   - one goroutine per kindWatcher, which waits for the informers that it releases;
-//   - one goroutine per informer, and those of client-go;
+//   - one goroutine per informer, which calls the Handler too, and those of client-go for its requests;
 //   - the lookup workers.
 //
 // Run itself starts and stops kind watchers. It waits for none of them before its context ends: the objects of a stopped

@@ -27,8 +27,7 @@ func (s *Informers) Event(name types.NamespacedName) (CachedEvent, bool) {
 	if !ok {
 		return CachedEvent{}, false
 	}
-	cached, _ := inf.object(ref)
-	found, ok := cached.(*cachedEvent)
+	found, ok := inf.object(ref).(*cachedEvent)
 	if !ok {
 		return CachedEvent{}, false
 	}
@@ -77,7 +76,7 @@ func (s *Informers) EventUIDs() (map[types.UID]struct{}, bool) {
 	out := map[types.UID]struct{}{}
 	for _, i := range s.pool.eventInformers() {
 		synced[i.id.namespace] = i.hasSynced()
-		for _, obj := range i.shared.GetStore().List() {
+		for _, obj := range i.store.list() {
 			if ev, ok := obj.(*cachedEvent); ok {
 				out[ev.GetObjectMeta().GetUID()] = struct{}{}
 			}
@@ -96,7 +95,7 @@ func (s *Informers) EventUIDs() (map[types.UID]struct{}, bool) {
 func (s *Informers) EventsAboutUnknownObjects() []types.NamespacedName {
 	var out []types.NamespacedName
 	for _, i := range s.pool.eventInformers() {
-		for _, obj := range i.shared.GetStore().List() {
+		for _, obj := range i.store.list() {
 			cached, ok := obj.(*cachedEvent)
 			if !ok {
 				continue

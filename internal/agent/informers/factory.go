@@ -17,8 +17,8 @@ import (
 	"github.com/threeport/threeport-agent/internal/redact"
 )
 
-// informerFactory creates shared informers. The cache keeps the objects whole that workloads list, unless they
-// are large.
+// informerFactory creates the reflectors of informers, and the form of objects in their stores. A store keeps the objects whole that
+// workloads list, unless they are large.
 type informerFactory struct {
 	clients   *Clients
 	lists     lists
@@ -32,15 +32,18 @@ type requestHooks struct {
 	failed    func(error)
 }
 
-// create returns an informer in the form that suffices for its kind: typed, metadata only, or dynamic.
-func (f informerFactory) create(id informerID, gvk schema.GroupVersionKind, hooks requestHooks) cache.SharedIndexInformer {
-	options := cache.SharedIndexInformerOptions{ObjectDescription: id.gvr.String(), Indexers: cache.Indexers{}}
+// transform returns the form of a kind's objects in a store.
+func (f informerFactory) transform(gvk schema.GroupVersionKind) cache.TransformFunc {
+	return transform(gvk, f.lists, f.redaction)
+}
+
+// reflector returns a reflector that reads objects in the form that suffices for their kind: typed, metadata only, or dynamic.
+func (f informerFactory) reflector(id informerID, gvk schema.GroupVersionKind, to *store, hooks requestHooks) *cache.Reflector {
 	var source *cache.ListWatch
 	var example runtime.Object
 	switch {
 	case gvk == eventKind:
 		source, example = listWatch(f.clients.watched.Events(id.namespace), hooks), &corev1.Event{}
-		options.Indexers = eventIndexers
 	case gvk == podKind:
 		source, example = listWatch(f.clients.watched.Pods(id.namespace), hooks), &corev1.Pod{}
 	case isSecret(gvk.GroupKind()):
@@ -53,10 +56,7 @@ func (f informerFactory) create(id informerID, gvk schema.GroupVersionKind, hook
 		source = listWatch(f.clients.dynamic.Resource(id.gvr).Namespace(id.namespace), hooks)
 		example = &unstructured.Unstructured{}
 	}
-	shared := cache.NewSharedIndexInformerWithOptions(source, example, options)
-	// SetTransform refuses only an informer that runs.
-	_ = shared.SetTransform(transform(gvk, f.lists, f.redaction))
-	return shared
+	return cache.NewReflectorWithOptions(source, example, to, cache.ReflectorOptions{Name: "informers", TypeDescription: id.gvr.String()})
 }
 
 // metadataOnly reports whether only the metadata of a kind is watched, because the agent needs nothing but its owners.

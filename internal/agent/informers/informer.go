@@ -8,7 +8,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/tools/cache"
 
 	"github.com/threeport/threeport-agent/internal/agent/target"
 )
@@ -20,12 +19,12 @@ type informerID struct {
 	namespaced bool // the objects have namespaces
 }
 
-// informer is a shared informer with its lifecycle. It runs from the first acquire to the last release, or until it
+// informer keeps a store up to date. It runs from the first acquire to the last release, or until it
 // fails for a reason that a retry does not fix.
 type informer struct {
 	id     informerID
 	gvk    schema.GroupVersionKind
-	shared cache.SharedIndexInformer
+	store  *store
 	users  map[*kindWatcher]struct{} // guarded by the pool's mutex
 	cancel context.CancelFunc
 	done   chan struct{} // closed when the informer has stopped
@@ -154,12 +153,7 @@ func (i *informer) resetRequests() bool {
 	return overdue
 }
 
-// object returns the newest version of an object.
-func (i *informer) object(ref target.Ref) (any, bool) {
-	return i.named(types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name})
-}
-
-func (i *informer) named(name types.NamespacedName) (any, bool) {
-	obj, ok, err := i.shared.GetStore().GetByKey(cache.ObjectName(name).String())
-	return obj, ok && err == nil
+// object returns the newest version of an object; nil if the cache does not have it.
+func (i *informer) object(ref target.Ref) any {
+	return i.store.get(types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name})
 }

@@ -41,7 +41,7 @@ func (s *Informers) Object(id target.Identity, attribution target.Attribution) (
 	if !ok {
 		return CachedObject{}, false
 	}
-	cached, _ := inf.object(id.Ref)
+	cached := inf.object(id.Ref)
 	if p, ok := cached.(*cachedPod); ok {
 		cached = p.pod()
 	}

@@ -8,7 +8,6 @@ import (
 	"github.com/go-logr/logr"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/tools/cache"
 
 	"github.com/threeport/threeport-agent/internal/agent/target"
 )
@@ -51,11 +50,8 @@ func (p *informerPool) acquire(ctx context.Context, k *kindWatcher, id informerI
 		cancel: cancel,
 		done:   make(chan struct{}),
 	}
-	i.shared = p.factory.create(i.id, i.gvk, requestHooks{
-		started:   func() { i.requestStarted(p.unavailableAfter, func() { p.wakeUsers(i) }) },
-		succeeded: func() { p.requestSucceeded(i) },
-		failed:    i.requestFailed,
-	})
+	handler := p.registrar.handlerFor(i, func(err error) { p.fail(i, err) })
+	i.store = newStore(p.factory.transform(i.gvk), handler, func() { p.listed(ctx, i) })
 	p.running[id] = i
 	p.metrics.watches.WithLabelValues(id.gvr.GroupResource().String()).Inc()
 	go p.run(ctx, i, before)
@@ -88,27 +84,43 @@ func (p *informerPool) run(ctx context.Context, i, before *informer) {
 	if before != nil {
 		<-before.done
 	}
-	registration, err := i.shared.AddEventHandler(p.registrar.handlerFor(i, func(err error) { p.fail(i, err) }))
-	if err == nil {
-		err = i.shared.SetWatchErrorHandlerWithContext(func(_ context.Context, _ *cache.Reflector, err error) { p.watchFailed(i, err) })
+	reflector := p.factory.reflector(i.id, i.gvk, i.store, requestHooks{
+		started:   func() { i.requestStarted(p.unavailableAfter, func() { p.wakeUsers(i) }) },
+		succeeded: func() { p.requestSucceeded(i) },
+		failed:    i.requestFailed,
+	})
+	retry := backoff{first: relistMin, most: relistMax}
+	for ctx.Err() == nil {
+		if err := reflector.ListAndWatchWithContext(ctx); err != nil {
+			p.watchFailed(i, err)
+		}
+		retry.begin(0)
+		select {
+		case <-ctx.Done():
+		case <-time.After(retry.wait()):
+		}
 	}
-	if err != nil { // only a stopped informer refuses
-		p.fail(i, err)
-		return
-	}
-	var running sync.WaitGroup
-	running.Go(func() { i.shared.RunWithContext(ctx) })
-	if cache.WaitForCacheSync(ctx.Done(), registration.HasSynced) {
-		p.registrar.listed(i, p.all(func(*informer) bool { return true }))
-		i.markSynced()
-		p.wakeUsers(i)
-	}
-	running.Wait()
 	i.resetRequests()
 }
 
+// relistMin and relistMax bound the wait before a reflector lists and watches again, as in client-go.
+const (
+	relistMin = 800 * time.Millisecond
+	relistMax = 30 * time.Second
+)
+
+// listed is called when the first list of an informer is in its store, and was handled. The context of a failed informer has ended.
+func (p *informerPool) listed(ctx context.Context, i *informer) {
+	if ctx.Err() != nil {
+		return
+	}
+	p.registrar.listed(i, p.all(func(*informer) bool { return true }))
+	i.markSynced()
+	p.wakeUsers(i)
+}
+
 // watchFailed handles the error of a list or a watch. If a retry cannot succeed, it ends the informer, so that its kind
-// watcher starts again. It records the errors that client-go retries.
+// watcher starts again. It records the other errors.
 func (p *informerPool) watchFailed(i *informer, err error) {
 	if i.err() != nil {
 		return
@@ -120,7 +132,7 @@ func (p *informerPool) watchFailed(i *informer, err error) {
 		p.log.V(1).Info("watch expired; listing again", "resource", i.id.gvr.String())
 	default:
 		p.metrics.watchErrors.WithLabelValues(i.id.gvr.GroupResource().String()).Inc()
-		p.log.V(1).Info("watch failed; client-go retries", "resource", i.id.gvr.String(), "error", err.Error())
+		p.log.V(1).Info("watch failed; it is retried", "resource", i.id.gvr.String(), "error", err.Error())
 		i.retrying(err)
 		p.wakeUsers(i)
 	}

@@ -21,8 +21,7 @@ type registrar struct {
 	handler    Handler
 }
 
-// handlerFor returns the event handler of an informer. It runs in client-go's goroutine and does not block. It calls failed if the
-// informer cannot go on.
+// handlerFor returns the event handler of an informer. It does not block, and calls failed if the informer cannot go on.
 func (r *registrar) handlerFor(i *informer, failed func(error)) cache.ResourceEventHandler {
 	if i.gvk == eventKind {
 		return r.eventHandler()
@@ -39,8 +38,8 @@ func (r *registrar) handlerFor(i *informer, failed func(error)) cache.ResourceEv
 		UpdateFunc: func(before, obj any) {
 			old, err := meta.Accessor(before)
 			current, err2 := meta.Accessor(obj)
-			if err != nil || err2 != nil || old.GetResourceVersion() == current.GetResourceVersion() {
-				return
+			if err != nil || err2 != nil {
+				return // every object in a store has metadata
 			}
 			if old.GetUID() != current.GetUID() { // the informer missed the deletion in between
 				r.delete(identityOf(kind, old), old.GetResourceVersion(), true)
@@ -48,7 +47,7 @@ func (r *registrar) handlerFor(i *informer, failed func(error)) cache.ResourceEv
 			r.upsert(kind, obj)
 		},
 		DeleteFunc: func(obj any) {
-			if o, err := unwrap(obj); err == nil {
+			if o, err := meta.Accessor(obj); err == nil {
 				r.delete(identityOf(kind, o), o.GetResourceVersion(), true)
 			}
 		},
@@ -66,9 +65,6 @@ func (r *registrar) eventHandler() cache.ResourceEventHandler {
 		AddFunc:    changed,
 		UpdateFunc: func(_, obj any) { changed(obj, false) },
 		DeleteFunc: func(obj any) {
-			if tombstone, ok := obj.(cache.DeletedFinalStateUnknown); ok {
-				obj = tombstone.Obj
-			}
 			if ev, ok := obj.(*cachedEvent); ok {
 				r.handler.EventDeleted(ev.event())
 			}
@@ -80,7 +76,7 @@ func (r *registrar) eventHandler() cache.ResourceEventHandler {
 func (r *registrar) upsert(kind schema.GroupKind, obj any) {
 	o, err := metadataOf(obj)
 	if err != nil {
-		return // every object in the informers' stores has metadata
+		return // every object in a store has metadata
 	}
 	found := objectOf(kind, o)
 	if !r.tombstones.upsert(found) {
@@ -113,9 +109,8 @@ func (r *registrar) listed(i *informer, running []*informer) {
 	})
 	for _, id := range r.targets.ExistingObjects(i.gvk.GroupKind(), i.id.namespace) {
 		exists := slices.ContainsFunc(caches, func(inf *informer) bool {
-			obj, ok := inf.object(id.Ref)
-			o, err := meta.Accessor(obj)
-			return ok && err == nil && o.GetUID() == id.UID
+			o, err := meta.Accessor(inf.object(id.Ref))
+			return err == nil && o.GetUID() == id.UID
 		})
 		if !exists {
 			r.delete(id, "", false)
@@ -192,13 +187,4 @@ func eventsAnnotation(annotations map[string]string) map[string]string {
 		return nil
 	}
 	return map[string]string{v1alpha1.AnnotationEvents: v1alpha1.EventsDrop}
-}
-
-// unwrap returns the object of a delete notification: the object itself, or the last known state of an object whose
-// deletion the informer missed.
-func unwrap(obj any) (metav1.Object, error) {
-	if tombstone, ok := obj.(cache.DeletedFinalStateUnknown); ok {
-		obj = tombstone.Obj
-	}
-	return meta.Accessor(obj)
 }

@@ -80,7 +80,7 @@ func (d stallDetector) detect(ctx context.Context) (stalled int, err error) {
 // every answer is newer than the cached version.
 func (d stallDetector) compare(ctx context.Context, i *informer) (map[types.NamespacedName]lag, error) {
 	unanswered := map[types.NamespacedName]objectVersion{}
-	for _, obj := range i.shared.GetStore().List() {
+	for _, obj := range i.store.list() {
 		if o, err := meta.Accessor(obj); err == nil {
 			unanswered[nameOf(o)] = versionOf(o)
 		}
@@ -108,7 +108,7 @@ func (d stallDetector) stillBehind(ctx context.Context, i *informer, lags map[ty
 	missing := map[types.NamespacedName]types.UID{}
 	for name, l := range lags {
 		switch {
-		case cachedVersion(i, name) != l.cached:
+		case cachedVersion(i.store.get(name)) != l.cached:
 		case l.cached != objectVersion{}:
 			return true, nil
 		default:
@@ -125,10 +125,10 @@ func (d stallDetector) stillBehind(ctx context.Context, i *informer, lags map[ty
 	return behind, err
 }
 
-func cachedVersion(i *informer, name types.NamespacedName) objectVersion {
-	obj, ok := i.named(name)
+// cachedVersion returns the version of an object in a store; zero if there is none.
+func cachedVersion(obj any) objectVersion {
 	o, err := meta.Accessor(obj)
-	if !ok || err != nil {
+	if err != nil {
 		return objectVersion{}
 	}
 	return versionOf(o)

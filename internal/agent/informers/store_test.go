@@ -1,0 +1,146 @@
+package informers
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/cache"
+)
+
+// recordingStore returns a store, and the notifications about its objects so far.
+func recordingStore() (kept *store, notifications func() string) {
+	var got []string
+	record := func(format string, args ...any) { got = append(got, fmt.Sprintf(format, args...)) }
+	name := func(obj any) string {
+		v, _ := cachedName(obj)
+		return v.Name + cachedVersion(obj).resourceVersion
+	}
+	handler := cache.ResourceEventHandlerDetailedFuncs{
+		AddFunc: func(obj any, initial bool) {
+			if initial {
+				record("initial %s", name(obj))
+			} else {
+				record("add %s", name(obj))
+			}
+		},
+		UpdateFunc: func(before, obj any) { record("update %s to %s", name(before), name(obj)) },
+		DeleteFunc: func(obj any) { record("delete %s", name(obj)) },
+	}
+	same := func(obj any) (any, error) { return obj, nil }
+	return newStore(same, handler, func() { record("listed") }), func() string {
+		defer func() { got = nil }()
+		// The objects of one list come in any order, and "listed" comes last.
+		if n := len(got) - 1; n > 0 && got[n] == "listed" {
+			slices.Sort(got[:n])
+		} else {
+			slices.Sort(got)
+		}
+		return strings.Join(got, ", ")
+	}
+}
+
+func versioned(name, version string) any {
+	return &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "app", Name: name, UID: types.UID("uid-" + name), ResourceVersion: version,
+	}}
+}
+
+func TestStore_Changes_AreNotified(t *testing.T) {
+	kept, notifications := recordingStore()
+	for _, step := range []struct {
+		what string
+		do   func() error
+		want string
+	}{
+		{"first list", func() error { return kept.Replace([]any{versioned("a", "1"), versioned("b", "2")}, "2") }, "initial a1, initial b2, listed"},
+		{"new object", func() error { return kept.Add(versioned("c", "3")) }, "add c3"},
+		{"change", func() error { return kept.Update(versioned("a", "4")) }, "update a1 to a4"},
+		{"change of an object that the store lacks", func() error { return kept.Update(versioned("d", "5")) }, "add d5"},
+		{"creation of an object that the store has", func() error { return kept.Add(versioned("d", "6")) }, "update d5 to d6"},
+		{"deletion, with the last version", func() error { return kept.Delete(versioned("b", "7")) }, "delete b7"},
+		{"same version again", func() error { return kept.Update(versioned("a", "4")) }, ""},
+		{
+			"later list", func() error {
+				return kept.Replace([]any{versioned("a", "4"), versioned("c", "8"), versioned("e", "9")}, "9")
+			},
+			"add e9, delete d6, update c3 to c8",
+		},
+	} {
+		if err := step.do(); err != nil {
+			t.Fatalf("%s: %v", step.what, err)
+		}
+		if got := notifications(); got != step.want {
+			t.Errorf("%s: notified %q, want %q", step.what, got, step.want)
+		}
+	}
+	var names []string
+	for _, obj := range kept.list() {
+		names = append(names, obj.(*metav1.PartialObjectMetadata).Name)
+	}
+	if slices.Sort(names); !slices.Equal(names, []string{"a", "c", "e"}) {
+		t.Errorf("the store has %v, want a, c and e", names)
+	}
+}
+
+// A handler that reads the store finds the change that it is notified of.
+func TestStore_Handler_SeesTheChange(t *testing.T) {
+	var kept *store
+	seen := map[string]bool{}
+	kept = newStore(func(obj any) (any, error) { return obj, nil }, cache.ResourceEventHandlerFuncs{
+		AddFunc: func(obj any) {
+			name, _ := cachedName(obj)
+			seen["add "+name.Name] = kept.get(name) == obj
+		},
+		DeleteFunc: func(obj any) {
+			name, _ := cachedName(obj)
+			seen["delete "+name.Name] = kept.get(name) == nil
+		},
+	}, func() {})
+	for _, err := range []error{
+		kept.Replace([]any{versioned("a", "1")}, "1"), kept.Add(versioned("b", "2")), kept.Delete(versioned("b", "3")),
+	} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, change := range []string{"add a", "add b", "delete b"} {
+		if !seen[change] {
+			t.Errorf("the handler did not find the change %q in the store", change)
+		}
+	}
+}
+
+// An Event that has changed, or was deleted, is found by its new object only.
+func TestStore_EventsChange_IndexesFollow(t *testing.T) {
+	kept := newEventStore()
+	ev := unownedEvent(1)
+	before := string(ev.InvolvedObject.UID)
+	if err := kept.Add(ev); err != nil {
+		t.Fatal(err)
+	}
+	changed := unownedEvent(1)
+	changed.InvolvedObject.UID, changed.ResourceVersion = "another", "2000000"
+	if err := kept.Update(changed); err != nil {
+		t.Fatal(err)
+	}
+	found := func(uid string) int { return len(kept.eventsBy(eventsByUID, hashOf(uid))) }
+	if found(before) != 0 || found("another") != 1 {
+		t.Errorf("after a change, %d Events are found by the former object and %d by the new one, want 0 and 1", found(before), found("another"))
+	}
+	if err := kept.Replace([]any{unownedEvent(1)}, ""); err != nil {
+		t.Fatal(err)
+	}
+	if found(before) != 1 || found("another") != 0 {
+		t.Errorf("after a list, %d Events are found by the listed object and %d by the former one, want 1 and 0", found(before), found("another"))
+	}
+	if err := kept.Delete(unownedEvent(1)); err != nil {
+		t.Fatal(err)
+	}
+	if found(before) != 0 {
+		t.Errorf("after the deletion, %d Events are found, want none", found(before))
+	}
+}
