@@ -168,8 +168,9 @@ func (w *world) atOnce(n int, do func(int) error) {
 // rested prunes deleted objects, and drops the records of the test's sink and proxy and the idle connections.
 func (w *world) rested() {
 	w.reporter.prune(time.Now().Add(24 * time.Hour))
+	w.sink.clear()
 	w.sink.mu.Lock()
-	w.sink.offered, w.sink.times, w.sink.versions, w.sink.cancelled, w.sink.forgot, w.sink.retained = nil, nil, nil, nil, nil, nil
+	w.sink.cancelled, w.sink.forgot, w.sink.retained = nil, nil, nil
 	w.sink.mu.Unlock()
 	w.proxy.mu.Lock()
 	w.proxy.requests = nil

@@ -16,7 +16,9 @@ import (
 type recorder struct {
 	mu        sync.Mutex
 	offered   []observe.Report
-	times     []time.Time // when each was
+	times     []time.Time                          // when each was
+	bySubject map[observe.Subject][]observe.Report // the offered ones: a slow sink would make the caches lag
+	byKey     map[observe.Key][]observe.Report
 	clock     func(observe.Report) time.Time
 	versions  map[observe.Key]string // the last one of each key that was offered or dropped
 	cancelled []observe.Key
@@ -78,6 +80,11 @@ func (r *recorder) Offer(report observe.Report) {
 		at = r.clock(report)
 	}
 	r.offered, r.times = append(r.offered, report), append(r.times, at)
+	if r.byKey == nil {
+		r.bySubject, r.byKey = map[observe.Subject][]observe.Report{}, map[observe.Key][]observe.Report{}
+	}
+	subject, key := observe.SubjectOf(report), report.Key()
+	r.bySubject[subject], r.byKey[key] = append(r.bySubject[subject], report), append(r.byKey[key], report)
 }
 
 func (r *recorder) setVersion(report observe.Report) {
@@ -91,7 +98,7 @@ func (r *recorder) setVersion(report observe.Report) {
 func (r *recorder) clear() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.offered, r.times, r.versions = nil, nil, nil
+	r.offered, r.times, r.bySubject, r.byKey, r.versions = nil, nil, nil, nil, nil
 }
 
 func (r *recorder) Cancel(key observe.Key) {
@@ -112,8 +119,8 @@ func (r *recorder) ForgetExcept(subject observe.Subject, keep ...observe.Key) {
 		r.retained = map[observe.Subject][]observe.Key{}
 	}
 	r.retained[subject] = keep
-	for _, report := range r.offered {
-		if observe.SubjectOf(report) != subject || slices.Contains(keep, report.Key()) {
+	for _, report := range r.bySubject[subject] {
+		if slices.Contains(keep, report.Key()) {
 			continue
 		}
 		r.forgot = append(r.forgot, report.Key())
@@ -170,15 +177,13 @@ func (r *recorder) droppedBy() map[string]int {
 func (r *recorder) Has(report observe.Report) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return slices.ContainsFunc(r.offered, func(other observe.Report) bool {
-		return report.Key() == other.Key() && report.Version() == other.Version()
-	})
+	return slices.ContainsFunc(r.byKey[report.Key()], func(other observe.Report) bool { return report.Version() == other.Version() })
 }
 
 func (r *recorder) Knows(key observe.Key) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return slices.ContainsFunc(r.offered, func(report observe.Report) bool { return report.Key() == key })
+	return len(r.byKey[key]) > 0
 }
 
 // Events returns the Events that were offered, by this process or, as far as the test says so, by an earlier one.
