@@ -18,6 +18,26 @@ type model struct {
 	objects   map[types.UID]Object
 	scopes    map[string]bool // by kind: whether it is namespaced
 	deleted   map[types.UID]time.Time
+	current   map[Ref]types.UID // the existing object of a name
+}
+
+func newModel() *model {
+	return &model{
+		objects: map[types.UID]Object{}, scopes: map[string]bool{}, deleted: map[types.UID]time.Time{}, current: map[Ref]types.UID{},
+	}
+}
+
+// clearCurrent records that a known object no longer exists under its name.
+func (m *model) clearCurrent(uid types.UID) {
+	if ref := m.objects[uid].Ref; m.current[ref] == uid {
+		delete(m.current, ref)
+	}
+}
+
+func (m *model) remove(uid types.UID) {
+	m.clearCurrent(uid)
+	delete(m.objects, uid)
+	delete(m.deleted, uid)
 }
 
 func (m *model) attributionsByListing(ref Ref, itself bool) []string {
@@ -201,6 +221,7 @@ func (u universe) step(r *Registry, m *model, now time.Time) string {
 		r.Delete(id.UID, now)
 		if _, known := m.objects[id.UID]; known && m.deleted[id.UID].IsZero() {
 			m.deleted[id.UID] = now
+			m.clearCurrent(id.UID)
 		}
 		return fmt.Sprint("delete ", id)
 	case 4:
@@ -217,8 +238,7 @@ func (u universe) step(r *Registry, m *model, now time.Time) string {
 		r.DropKind(kind)
 		for uid, o := range m.objects {
 			if o.GroupKind() == kind {
-				delete(m.objects, uid)
-				delete(m.deleted, uid)
+				m.remove(uid)
 			}
 		}
 		return fmt.Sprint("drop ", kind)
@@ -227,6 +247,7 @@ func (u universe) step(r *Registry, m *model, now time.Time) string {
 		r.Upsert(o)
 		m.objects[o.UID] = o
 		delete(m.deleted, o.UID)
+		m.current[o.Ref] = o.UID
 		return fmt.Sprint("upsert ", o)
 	}
 }
@@ -247,8 +268,7 @@ func (m *model) prune(t *testing.T, r *Registry, now time.Time) {
 			t.Errorf("%s was pruned %s after its deletion", uid, now.Sub(deletedAt))
 		}
 		if !known {
-			delete(m.objects, uid)
-			delete(m.deleted, uid)
+			m.remove(uid)
 		}
 	}
 }
@@ -266,7 +286,7 @@ func TestRegistry_RandomHistories_MatchModel(t *testing.T) {
 func checkHistory(t *testing.T, seed uint64) {
 	t.Helper()
 	u, r, now := newUniverse(seed), NewRegistry(), start
-	m := &model{objects: map[types.UID]Object{}, scopes: map[string]bool{}, deleted: map[types.UID]time.Time{}}
+	m := newModel()
 	before := map[types.UID][]string{}
 	for range 150 {
 		done := u.step(r, m, now)
@@ -290,6 +310,9 @@ func checkHistory(t *testing.T, seed uint64) {
 				t.Fatalf("after %s: attributions of %s changed from %q to %q, but Drain returned %v", done, id.UID, before[id.UID], want, out)
 			}
 			before[id.UID] = want
+			if existing, ok := r.ExistingObject(id.Ref); existing.UID != m.current[id.Ref] || ok != (existing.UID != "") {
+				t.Fatalf("after %s: the existing object of %s is %q, %t, want %q", done, id.Ref, existing.UID, ok, m.current[id.Ref])
+			}
 		}
 		for _, w := range m.workloads {
 			var got []string
@@ -353,7 +376,7 @@ func TestRegistry_ConcurrentUse(t *testing.T) {
 	for user := range 4 {
 		users.Go(func() {
 			u := newUniverse(uint64(user))
-			m := &model{objects: map[types.UID]Object{}, scopes: map[string]bool{}, deleted: map[types.UID]time.Time{}}
+			m := newModel()
 			for range 300 {
 				u.step(r, m, start)
 				id := u.id()
