@@ -52,7 +52,7 @@ func (r *Registry) attributions(id Identity) []Attribution {
 				found = append(found, r.attributionsByOwner(at)...)
 			}
 			if n := r.graph.nodes[at.UID]; n != nil && labels == nil {
-				labels = n.Instances
+				labels = n.instances
 			}
 			for owner := range r.graph.newOwners(at.UID, seen) {
 				next = append(next, owner)
@@ -99,7 +99,7 @@ func (r *Registry) attributionsByListing(ref Ref, listed bool) []Attribution {
 // attributionsByOwner returns an attribution for each listing of an owner.
 func (r *Registry) attributionsByOwner(owner Identity) []Attribution {
 	if n := r.graph.nodes[owner.UID]; n != nil {
-		return r.attributionsByListing(n.Ref, false)
+		return r.attributionsByListing(n.ref(), false)
 	}
 	var found []Attribution
 	for _, ref := range ownerRefs(owner) {
@@ -205,7 +205,7 @@ func (r *Registry) inferFrom(owner Ref, i *inference) bool {
 	known := false
 	for _, uid := range r.graph.uidsOf(owner) {
 		if n := r.graph.nodes[uid]; n != nil {
-			i.add(r.attributions(n.Identity))
+			i.add(r.attributions(n.identity()))
 			known = true
 		}
 	}

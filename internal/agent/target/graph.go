@@ -2,7 +2,6 @@ package target
 
 import (
 	"iter"
-	"maps"
 	"slices"
 	"time"
 
@@ -12,31 +11,27 @@ import (
 // graph indexes the known objects and their owners. The registry's mutex guards it.
 type graph struct {
 	nodes    map[types.UID]*node
-	children map[types.UID]map[types.UID]struct{} // by the owner's UID, whether the owner is known or not
-	names    map[Ref]*name
-	labelled map[Instance]map[types.UID]struct{}
-}
+	children map[types.UID]map[*node]struct{} // by the owner's UID, whether the owner is known or not
+	labelled map[Instance]map[*node]struct{}
 
-// name counts, for each UID, the known objects and owner references that carry it under a name. An owner reference has no namespace,
-// so it counts for two names; see ownerRefs. Most names have one UID, so the first one needs no map.
-type name struct {
-	current types.UID // the existing object; empty if there is none
-	first   types.UID
-	firstN  int
-	others  map[types.UID]int
-}
-
-type node struct {
-	Object
-	deletedAt time.Time // zero while the object exists
+	// latest is the known object of a name that was recorded last. earlier has the others.
+	latest  map[compactRef]*node
+	earlier map[compactRef]map[*node]struct{}
+	// referenced counts the owner references with a name; see countReference.
+	referenced map[compactRef]*uidCounts
+	// aliases are further names of known objects. Two kinds may serve one object under one UID.
+	aliases map[Ref]types.UID
 }
 
 func newGraph() graph {
 	return graph{
-		nodes:    map[types.UID]*node{},
-		children: map[types.UID]map[types.UID]struct{}{},
-		names:    map[Ref]*name{},
-		labelled: map[Instance]map[types.UID]struct{}{},
+		nodes:      map[types.UID]*node{},
+		children:   map[types.UID]map[*node]struct{}{},
+		labelled:   map[Instance]map[*node]struct{}{},
+		latest:     map[compactRef]*node{},
+		earlier:    map[compactRef]map[*node]struct{}{},
+		referenced: map[compactRef]*uidCounts{},
+		aliases:    map[Ref]types.UID{},
 	}
 }
 
@@ -45,45 +40,51 @@ func newGraph() graph {
 func (g *graph) upsert(o Object) bool {
 	old := g.nodes[o.UID]
 	if old != nil {
-		if old.LookedUp.IsZero() && old.deletedAt.IsZero() {
+		if old.lookedUp.IsZero() && old.exists() {
 			o.LookedUp = time.Time{} // A watch covers the object, so a late answer to a look-up must not make it expire.
 		}
-		if slices.Equal(old.Owners, o.Owners) && slices.Equal(old.Instances, o.Instances) {
-			// The object exists, even if it was marked as deleted or another object had taken its name.
-			old.LookedUp, old.deletedAt, old.DropsEvents = o.LookedUp, time.Time{}, o.DropsEvents
-			g.nameOf(o.Ref).current = o.UID
+		if old.hasRelationsOf(o) {
+			g.refresh(old, o)
 			return false
 		}
 		g.unlink(old)
 	}
-	o.Owners = g.ownersOfSibling(o.Owners)
-	g.nodes[o.UID] = &node{Object: o}
-	g.countUID(o.Ref, o.UID, 1)
-	g.nameOf(o.Ref).current = o.UID
-	for _, instance := range o.Instances {
-		add(g.labelled, instance, o.UID)
+	n := &node{
+		compactRef: compact(o.Ref), uid: o.UID, owners: g.ownersOfSibling(o.Owners), instances: o.Instances,
+		lookedUp: o.LookedUp, dropsEvents: o.DropsEvents,
 	}
-	for _, owner := range o.Owners {
-		add(g.children, owner.UID, o.UID)
-		for _, ref := range ownerRefs(owner) {
-			g.countUID(ref, owner.UID, 1)
-		}
+	g.nodes[o.UID] = n
+	g.setCurrent(n)
+	for _, instance := range n.instances {
+		add(g.labelled, instance, n)
+	}
+	for _, owner := range n.owners {
+		add(g.children, owner.UID, n)
+		g.countReference(owner, 1)
 	}
 	return true
 }
 
+// refresh updates a node with a new version of its object. The object exists, even if it was marked as deleted or another object had
+// taken its name.
+func (g *graph) refresh(n *node, o Object) {
+	n.lookedUp, n.deletedAt, n.dropsEvents = o.LookedUp, time.Time{}, o.DropsEvents
+	if n.ref() != o.Ref {
+		g.aliases[o.Ref] = n.uid
+		return
+	}
+	g.setCurrent(n)
+}
+
 // unlink removes an object from the indexes: the reverse of upsert.
 func (g *graph) unlink(n *node) {
-	g.clearCurrent(n)
-	g.countUID(n.Ref, n.UID, -1)
-	for _, instance := range n.Instances {
-		remove(g.labelled, instance, n.UID)
+	g.unlinkName(n)
+	for _, instance := range n.instances {
+		remove(g.labelled, instance, n)
 	}
-	for _, owner := range n.Owners {
-		remove(g.children, owner.UID, n.UID)
-		for _, ref := range ownerRefs(owner) {
-			g.countUID(ref, owner.UID, -1)
-		}
+	for _, owner := range n.owners {
+		remove(g.children, owner.UID, n)
+		g.countReference(owner, -1)
 	}
 }
 
@@ -93,55 +94,12 @@ func (g *graph) ownersOfSibling(owners []Identity) []Identity {
 		return nil
 	}
 	for sibling := range g.children[owners[0].UID] {
-		if n := g.nodes[sibling]; n != nil && slices.Equal(n.Owners, owners) {
-			return n.Owners
+		if slices.Equal(sibling.owners, owners) {
+			return sibling.owners
 		}
 		break
 	}
 	return owners
-}
-
-// clearCurrent records that an object no longer exists under its name.
-func (g *graph) clearCurrent(n *node) {
-	if known := g.names[n.Ref]; known != nil && known.current == n.UID {
-		known.current = ""
-	}
-}
-
-// nameOf returns what is known of a name, a new entry if nothing is.
-func (g *graph) nameOf(ref Ref) *name {
-	known := g.names[ref]
-	if known == nil {
-		known = &name{}
-		g.names[ref] = known
-	}
-	return known
-}
-
-// countUID adds n to the count of a UID under a name.
-func (g *graph) countUID(ref Ref, uid types.UID, n int) {
-	known := g.nameOf(ref)
-	known.count(uid, n)
-	if known.firstN == 0 && len(known.others) == 0 {
-		delete(g.names, ref)
-	}
-}
-
-func (k *name) count(uid types.UID, n int) {
-	_, isOther := k.others[uid]
-	switch {
-	case isOther:
-		if k.others[uid] += n; k.others[uid] == 0 {
-			delete(k.others, uid)
-		}
-	case k.firstN == 0 || k.first == uid:
-		k.first, k.firstN = uid, k.firstN+n
-	default:
-		if k.others == nil {
-			k.others = map[types.UID]int{}
-		}
-		k.others[uid] = n
-	}
 }
 
 func (g *graph) remove(uid types.UID) {
@@ -152,34 +110,9 @@ func (g *graph) remove(uid types.UID) {
 }
 
 func (g *graph) markDeleted(uid types.UID, now time.Time) {
-	n := g.nodes[uid]
-	if n == nil || !n.deletedAt.IsZero() {
-		return
+	if n := g.nodes[uid]; n != nil && n.exists() {
+		n.deletedAt, n.current = now, false
 	}
-	n.deletedAt = now
-	g.clearCurrent(n)
-}
-
-// existing returns the existing object of a name.
-func (g *graph) existing(ref Ref) (Identity, bool) {
-	known := g.names[ref]
-	if known == nil || known.current == "" {
-		return Identity{Ref: ref}, false
-	}
-	return Identity{Ref: ref, UID: known.current}, true
-}
-
-// uidsOf returns all known UIDs of a name.
-func (g *graph) uidsOf(ref Ref) []types.UID {
-	known := g.names[ref]
-	if known == nil {
-		return nil
-	}
-	out := slices.Collect(maps.Keys(known.others))
-	if known.firstN > 0 {
-		out = append(out, known.first)
-	}
-	return out
 }
 
 // visitDescendants visits an object, if it is known, and its known descendants. It leaves out those below an object for which visit
@@ -187,13 +120,13 @@ func (g *graph) uidsOf(ref Ref) []types.UID {
 func (g *graph) visitDescendants(uid types.UID, visit func(Identity) (below bool)) {
 	seen := map[types.UID]struct{}{uid: {}}
 	for queue := []types.UID{uid}; len(queue) > 0; queue = queue[1:] {
-		if n := g.nodes[queue[0]]; n != nil && !visit(n.Identity) {
+		if n := g.nodes[queue[0]]; n != nil && !visit(n.identity()) {
 			continue
 		}
 		for child := range g.children[queue[0]] {
-			if _, ok := seen[child]; !ok {
-				seen[child] = struct{}{}
-				queue = append(queue, child)
+			if _, ok := seen[child.uid]; !ok {
+				seen[child.uid] = struct{}{}
+				queue = append(queue, child.uid)
 			}
 		}
 	}
@@ -240,7 +173,7 @@ func (g *graph) newOwners(uid types.UID, seen map[types.UID]struct{}) iter.Seq[I
 		if n == nil {
 			return
 		}
-		for _, owner := range n.Owners {
+		for _, owner := range n.owners {
 			if _, ok := seen[owner.UID]; ok || len(seen) > MaxAncestors || !g.isValid(owner) {
 				continue
 			}
@@ -256,13 +189,13 @@ func (g *graph) newOwners(uid types.UID, seen map[types.UID]struct{}) iter.Seq[I
 // must not reach into another namespace. A reference to an unknown object is valid.
 func (g *graph) isValid(owner Identity) bool {
 	n := g.nodes[owner.UID]
-	return n == nil || slices.Contains(ownerRefs(owner), n.Ref)
+	return n == nil || slices.Contains(ownerRefs(owner), n.ref())
 }
 
 // matches reports whether an owner may have a name. For an unknown owner the reference to it decides.
 func (g *graph) matches(owner Identity, ref Ref) bool {
 	if n := g.nodes[owner.UID]; n != nil {
-		return n.Ref == ref
+		return n.ref() == ref
 	}
 	return slices.Contains(ownerRefs(owner), ref)
 }

@@ -31,9 +31,9 @@ func (r *Registry) LabelUse(workload string) LabelUse {
 	}
 	use := LabelUse{Everywhere: w.labels.IsEverywhere()}
 	var elsewhere []Identity
-	for uid := range r.graph.labelled[w.Instance] {
-		if n := r.graph.nodes[uid]; n.deletedAt.IsZero() && !w.labels.Contains(n.Namespace) {
-			elsewhere = append(elsewhere, n.Identity)
+	for n := range r.graph.labelled[w.Instance] {
+		if id := n.identity(); n.exists() && !w.labels.Contains(id.Namespace) {
+			elsewhere = append(elsewhere, id)
 		}
 	}
 	slices.SortFunc(elsewhere, func(a, b Identity) int { return cmp.Compare(a.UID, b.UID) }) // the same ones each time

@@ -347,7 +347,8 @@ func expectEmpty(t *testing.T, r *Registry) {
 	g := r.graph
 	for name, left := range map[string]int{
 		"workloads": len(r.workloads), "listed": len(r.listed), "instances": len(r.instances), "affected": len(r.affected),
-		"nodes": len(g.nodes), "children": len(g.children), "names": len(g.names),
+		"nodes": len(g.nodes), "children": len(g.children), "latest": len(g.latest), "earlier": len(g.earlier),
+		"referenced": len(g.referenced), "aliases": len(g.aliases),
 		"labelled": len(g.labelled),
 	} {
 		if left > 0 {

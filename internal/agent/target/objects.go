@@ -39,9 +39,9 @@ func (r *Registry) DropKind(kind schema.GroupKind) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, n := range r.graph.nodes {
-		if n.GroupKind() == kind {
-			r.markAffected(n.UID)
-			r.graph.remove(n.UID)
+		if n.ref().GroupKind() == kind {
+			r.markAffected(n.uid)
+			r.graph.remove(n.uid)
 		}
 	}
 	r.signalAffected()
@@ -56,24 +56,25 @@ func (r *Registry) Prune(now time.Time) {
 	for uid, n := range r.graph.nodes {
 		since := n.deletedAt
 		if since.IsZero() && len(r.graph.children[uid]) == 0 {
-			since = n.LookedUp
+			since = n.lookedUp
 		}
 		age := now.Sub(since)
 		if since.IsZero() || age <= retainUnattributed || age <= r.retention(n) {
 			continue
 		}
 		for child := range r.graph.children[uid] {
-			r.markAffected(child)
+			r.markAffected(child.uid)
 		}
 		r.graph.remove(uid)
 	}
+	r.graph.pruneAliases()
 	r.signalAffected()
 }
 
 // retention returns how long a deleted object is kept. An object whose name suggests an owner is kept as long as one that
 // belongs to a workload. If it were dropped earlier, InferOwner would treat the object as unknown and attribute it.
 func (r *Registry) retention(n *node) time.Duration {
-	if len(r.attributions(n.Identity)) > 0 || r.infer(n.Ref).attributed {
+	if len(r.attributions(n.identity())) > 0 || r.infer(n.ref()).attributed {
 		return retainAttributed
 	}
 	return retainUnattributed
@@ -97,7 +98,7 @@ func (r *Registry) Object(uid types.UID) (Object, bool) {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
 	if n := r.graph.nodes[uid]; n != nil {
-		return n.Object, true
+		return n.object(), true
 	}
 	return Object{}, false
 }
@@ -109,11 +110,11 @@ func (r *Registry) ObjectWithOwners(uid types.UID) []Object {
 	defer r.mu.RUnlock()
 	var out []Object
 	if n := r.graph.nodes[uid]; n != nil {
-		out = append(out, n.Object)
+		out = append(out, n.object())
 	}
 	for _, owner := range r.graph.ancestors(uid) {
 		if n := r.graph.nodes[owner.UID]; n != nil {
-			out = append(out, n.Object)
+			out = append(out, n.object())
 		}
 	}
 	return out
@@ -125,8 +126,8 @@ func (r *Registry) ExistingObjects(kind schema.GroupKind, namespace string) []Id
 	defer r.mu.RUnlock()
 	var out []Identity
 	for _, n := range r.graph.nodes {
-		if n.GroupKind() == kind && n.deletedAt.IsZero() && (namespace == "" || n.Namespace == namespace) {
-			out = append(out, n.Identity)
+		if id := n.identity(); id.GroupKind() == kind && n.exists() && (namespace == "" || id.Namespace == namespace) {
+			out = append(out, id)
 		}
 	}
 	return out

@@ -15,7 +15,7 @@ func (r *Registry) OwnerPath(uid types.UID, owner Ref) []Identity {
 	childOf := map[types.UID]Identity{} // by the owner's UID
 	for queue := []types.UID{uid}; len(queue) > 0; queue = queue[1:] {
 		for next := range r.graph.newOwners(queue[0], seen) {
-			child := r.graph.nodes[queue[0]].Identity
+			child := r.graph.nodes[queue[0]].identity()
 			if r.graph.matches(next, owner) {
 				var path []Identity
 				for at := child; at.UID != uid; at = childOf[at.UID] {
@@ -44,8 +44,8 @@ func (r *Registry) AllUnresolvedOwners() []Identity {
 	defer r.mu.RUnlock()
 	var unresolved []Identity
 	for _, n := range r.graph.nodes {
-		if n.deletedAt.IsZero() {
-			unresolved = append(unresolved, r.unresolvedOwners(n.Identity)...)
+		if n.exists() {
+			unresolved = append(unresolved, r.unresolvedOwners(n.identity())...)
 		}
 	}
 	return unresolved

@@ -217,8 +217,8 @@ func (r *Registry) visitObjects(w *tracked, visit func(Identity)) {
 			r.graph.visitDescendants(uid, below)
 		}
 	}
-	for uid := range r.graph.labelled[w.Instance] {
-		r.graph.visitDescendants(uid, below)
+	for n := range r.graph.labelled[w.Instance] {
+		r.graph.visitDescendants(n.uid, below)
 	}
 }
 

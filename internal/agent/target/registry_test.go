@@ -256,3 +256,21 @@ func TestRegistry_Upsert_UIDWithAnotherName(t *testing.T) {
 		}
 	}
 }
+
+func TestRegistry_UIDWithAnotherName_Removed_IsEmpty(t *testing.T) {
+	r := NewRegistry()
+	first := Object{Identity: Identity{Ref: Ref{Kind: "Event", Namespace: "app", Name: "a"}, UID: "u"}}
+	second := first
+	second.Group = "events.k8s.io"
+	r.Upsert(first)
+	r.Upsert(second)
+	r.Delete("u", start)
+	for _, o := range []Object{first, second} {
+		if got, ok := r.ExistingObject(o.Ref); ok {
+			t.Errorf("the deleted object of %v is %v", o.Ref, got)
+		}
+	}
+	r.Prune(start.Add(retainAttributed + 1))
+	r.Drain()
+	expectEmpty(t, r)
+}
