@@ -40,7 +40,7 @@ func newGraph() graph {
 func (g *graph) upsert(o Object) bool {
 	old := g.nodes[o.UID]
 	if old != nil {
-		if old.lookedUp.IsZero() && old.exists() {
+		if old.lookedUp == 0 && old.exists() {
 			o.LookedUp = time.Time{} // A watch covers the object, so a late answer to a look-up must not make it expire.
 		}
 		if old.hasRelationsOf(o) {
@@ -50,8 +50,7 @@ func (g *graph) upsert(o Object) bool {
 		g.unlink(old)
 	}
 	n := &node{
-		compactRef: compact(o.Ref), uid: o.UID, owners: g.ownersOfSibling(o.Owners), instances: o.Instances,
-		lookedUp: o.LookedUp, dropsEvents: o.DropsEvents,
+		compactRef: compact(o.Ref), uid: o.UID, relations: g.relationsOf(o), lookedUp: instantOf(o.LookedUp), dropsEvents: o.DropsEvents,
 	}
 	g.nodes[o.UID] = n
 	g.setCurrent(n)
@@ -68,7 +67,7 @@ func (g *graph) upsert(o Object) bool {
 // refresh updates a node with a new version of its object. The object exists, even if it was marked as deleted or another object had
 // taken its name.
 func (g *graph) refresh(n *node, o Object) {
-	n.lookedUp, n.deletedAt, n.dropsEvents = o.LookedUp, time.Time{}, o.DropsEvents
+	n.lookedUp, n.deletedAt, n.dropsEvents = instantOf(o.LookedUp), 0, o.DropsEvents
 	if n.ref() != o.Ref {
 		g.aliases[o.Ref] = n.uid
 		return
@@ -88,18 +87,20 @@ func (g *graph) unlink(n *node) {
 	}
 }
 
-// ownersOfSibling returns equal owners of another object, so that the Pods of a ReplicaSet share them.
-func (g *graph) ownersOfSibling(owners []Identity) []Identity {
-	if len(owners) == 0 {
-		return nil
+// relationsOf returns the relations of an object; if those of a sibling are equal, it returns these.
+func (g *graph) relationsOf(o Object) *relations {
+	if len(o.Owners) == 0 && len(o.Instances) == 0 {
+		return noRelations
 	}
-	for sibling := range g.children[owners[0].UID] {
-		if slices.Equal(sibling.owners, owners) {
-			return sibling.owners
+	if len(o.Owners) > 0 {
+		for sibling := range g.children[o.Owners[0].UID] {
+			if sibling.hasRelationsOf(o) {
+				return sibling.relations
+			}
+			break
 		}
-		break
 	}
-	return owners
+	return &relations{o.Owners, o.Instances}
 }
 
 func (g *graph) remove(uid types.UID) {
@@ -111,7 +112,7 @@ func (g *graph) remove(uid types.UID) {
 
 func (g *graph) markDeleted(uid types.UID, now time.Time) {
 	if n := g.nodes[uid]; n != nil && n.exists() {
-		n.deletedAt, n.current = now, false
+		n.deletedAt, n.current = instantOf(now), false
 	}
 }
 

@@ -7,14 +7,13 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// node is a known [Object] in the form of the graph. There is one for each object of the watched kinds.
+// node is a known [Object] in less than half of its size. There is one for each object of the watched kinds.
 type node struct {
 	compactRef
-	uid         types.UID
-	owners      []Identity
-	instances   []Instance
-	deletedAt   time.Time // zero while the object exists
-	lookedUp    time.Time
+	uid types.UID
+	*relations
+	deletedAt   instant // zero while the object exists
+	lookedUp    instant
 	dropsEvents bool
 	current     bool // the object exists, and no other one was recorded under its name later
 }
@@ -22,12 +21,37 @@ type node struct {
 func (n *node) identity() Identity { return Identity{Ref: n.ref(), UID: n.uid} }
 
 func (n *node) object() Object {
-	return Object{Identity: n.identity(), Owners: n.owners, Instances: n.instances, DropsEvents: n.dropsEvents, LookedUp: n.lookedUp}
+	return Object{Identity: n.identity(), Owners: n.owners, Instances: n.instances, DropsEvents: n.dropsEvents, LookedUp: n.lookedUp.time()}
 }
 
-func (n *node) exists() bool { return n.deletedAt.IsZero() }
+func (n *node) exists() bool { return n.deletedAt == 0 }
 
 // hasRelationsOf reports whether the relations are those of an object.
 func (n *node) hasRelationsOf(o Object) bool {
 	return slices.Equal(n.owners, o.Owners) && slices.Equal(n.instances, o.Instances)
+}
+
+// relations are the fields of an [Object] that its siblings share, such as the Pods of a ReplicaSet.
+type relations struct {
+	owners    []Identity
+	instances []Instance
+}
+
+var noRelations = &relations{}
+
+// instant is a [time.Time] in 8 bytes: the Unix time in nanoseconds, or 0 for the zero time.
+type instant int64
+
+func instantOf(t time.Time) instant {
+	if t.IsZero() {
+		return 0
+	}
+	return instant(t.UnixNano())
+}
+
+func (i instant) time() time.Time {
+	if i == 0 {
+		return time.Time{}
+	}
+	return time.Unix(0, int64(i))
 }

@@ -55,11 +55,11 @@ func (r *Registry) Prune(now time.Time) {
 	defer r.mu.Unlock()
 	for uid, n := range r.graph.nodes {
 		since := n.deletedAt
-		if since.IsZero() && len(r.graph.children[uid]) == 0 {
+		if since == 0 && len(r.graph.children[uid]) == 0 {
 			since = n.lookedUp
 		}
-		age := now.Sub(since)
-		if since.IsZero() || age <= retainUnattributed || age <= r.retention(n) {
+		age := now.Sub(since.time())
+		if since == 0 || age <= retainUnattributed || age <= r.retention(n) {
 			continue
 		}
 		for child := range r.graph.children[uid] {
