@@ -65,13 +65,15 @@ func (g *graph) upsert(o Object) bool {
 }
 
 // refresh updates a node with a new version of its object. The object exists, even if it was marked as deleted or another object had
-// taken its name.
+// taken its name. The node takes over the strings of the new version, because the cache no longer has those of the old one.
 func (g *graph) refresh(n *node, o Object) {
 	n.lookedUp, n.deletedAt, n.dropsEvents = instantOf(o.LookedUp), 0, o.DropsEvents
 	if n.ref() != o.Ref {
 		g.aliases[o.Ref] = n.uid
 		return
 	}
+	n.name, n.uid = o.Name, o.UID
+	g.nodes[n.uid] = n // An assignment replaces the string of the key, too.
 	g.setCurrent(n)
 }
 
