@@ -37,9 +37,9 @@ var statuses = []health.Status{health.Healthy, health.Reconciling, health.Unheal
 
 // decoder reads the rules of a file and collects their errors.
 type decoder struct {
-	file string
-	source
-	errors Errors
+	file    string
+	content string // of the file
+	errors  Errors
 	// rule and place are the position in the file, for errors.
 	rule, place string
 }
@@ -52,7 +52,7 @@ func (d *decoder) fail(n *yaml.Node, format string, args ...any) {
 
 // decode reads a file: YAML documents, each with a list of rules.
 func (d *decoder) decode(data []byte) []*rule {
-	d.source = newSource(data)
+	d.content = string(data)
 	var out []*rule
 	documents := 0
 	for docs := yaml.NewDecoder(bytes.NewReader(data)); ; {
@@ -126,7 +126,7 @@ func isConfigMap(n *yaml.Node) bool {
 }
 
 func (d *decoder) readRule(n *yaml.Node) *rule {
-	r := &rule{file: d.file, line: n.Line, column: n.Column, checkGeneration: true, source: d.source}
+	r := &rule{file: d.file, line: n.Line, column: n.Column, checkGeneration: true, content: d.content}
 	var checks, otherwise *yaml.Node
 	d.nameRule(n)
 	ok := d.mapping(n, map[string]func(*yaml.Node){
@@ -192,10 +192,12 @@ func ruleName(kind, group string) string {
 func (d *decoder) readCheck(n *yaml.Node, conditional bool) *check {
 	c := &check{line: n.Line}
 	text := func(to *string) func(*yaml.Node) { return func(n *yaml.Node) { *to = d.text(n) } }
-	keep := func(to *sourceExpression) func(*yaml.Node) {
-		return func(n *yaml.Node) { *to = sourceExpression{d.text(n), n} }
+	keep := func(to **sourceExpression) func(*yaml.Node) {
+		return func(n *yaml.Node) {
+			*to = &sourceExpression{text: d.text(n), line: n.Line, column: n.Column, style: n.Style}
+		}
 	}
-	var status, then *yaml.Node
+	var status, then, until *yaml.Node
 	known := map[string]func(*yaml.Node){
 		"status":     func(n *yaml.Node) { status = n; c.status = d.status(n) },
 		"then":       func(n *yaml.Node) { then = n; c.then = d.status(n) },
@@ -205,7 +207,7 @@ func (d *decoder) readCheck(n *yaml.Node, conditional bool) *check {
 		"reasonFrom": keep(&c.source.reasonFrom),
 		"detail":     keep(&c.source.detail),
 		"since":      keep(&c.source.since),
-		"until":      keep(&c.source.until),
+		"until":      func(n *yaml.Node) { until = n; keep(&c.source.until)(n) },
 	}
 	required := []string{"status"}
 	if conditional {
@@ -216,13 +218,13 @@ func (d *decoder) readCheck(n *yaml.Node, conditional bool) *check {
 		return c
 	}
 	switch {
-	case then != nil && c.source.until.node == nil:
+	case then != nil && until == nil:
 		d.fail(then, "then requires until")
 	case then != nil && (c.then == health.Healthy || c.then == c.status):
 		d.fail(then, "then is %s: it has to differ from status, and cannot be Healthy", c.then)
 	}
-	if !conditional && c.source.until.node != nil && then == nil {
-		d.fail(c.source.until.node, "until in else requires then")
+	if !conditional && until != nil && then == nil {
+		d.fail(until, "until in else requires then")
 	}
 	d.texts(n, status, c)
 	return c
@@ -234,7 +236,7 @@ func (d *decoder) texts(n, status *yaml.Node, c *check) {
 		return // the required texts depend on the status
 	}
 	if c.isPlainHealthy() {
-		if c.message != "" || c.source.detail.node != nil || c.source.reasonFrom.node != nil {
+		if c.message != "" || c.source.detail != nil || c.source.reasonFrom != nil {
 			d.fail(status, "Healthy has a message, detail or reasonFrom only with the reason of an idle object, such as Suspended")
 		}
 		return

@@ -33,7 +33,7 @@ type rule struct {
 	name         string
 	file         string
 	line, column int
-	source       source // for positions in expressions
+	content      string // of the file, for positions in expressions; empty once they are compiled
 
 	group           string
 	kinds           []string
@@ -47,25 +47,25 @@ type rule struct {
 	errors Errors
 }
 
-// sourceExpression is an expression that is not compiled.
+// sourceExpression is an expression that is not compiled, with the position and the style of its scalar.
 type sourceExpression struct {
-	text string
-	node *yaml.Node // nil if there is none
+	text         string
+	line, column int
+	style        yaml.Style
 }
 
 // check gives a verdict if its condition holds.
 type check struct {
-	line          int
-	status        health.Status
-	reason        string
-	message       string
-	condition     string        // the type of the condition for reason, detail and since
-	then          health.Status // the status after until; empty to continue with the next check
-	source        struct{ when, reasonFrom, detail, since, until sourceExpression }
-	when          *expression // nil for else
-	reasonFrom    *expression // nil for none, like those that follow
-	detail, since *expression
-	until         *expression
+	line      int
+	status    health.Status
+	reason    string
+	message   string
+	condition string        // the type of the condition for reason, detail and since
+	then      health.Status // the status after until; empty to continue with the next check
+
+	// The expressions, before and after they are compiled; nil for none. Only else has no when.
+	source                                 struct{ when, reasonFrom, detail, since, until *sourceExpression }
+	when, reasonFrom, detail, since, until *expression
 }
 
 // compile compiles the expressions of a rule, once.
@@ -73,14 +73,14 @@ func (r *rule) compile() Errors {
 	r.once.Do(func() {
 		for i, c := range r.checks {
 			place := fmt.Sprintf("check %d", i+1)
-			if c.source.when.node == nil {
+			if c.source.when == nil {
 				place = "else"
 			}
 			for _, x := range []struct {
-				name string
-				sourceExpression
-				want *cel.Type
-				to   **expression
+				name   string
+				source *sourceExpression
+				want   *cel.Type
+				to     **expression
 			}{
 				{"when", c.source.when, cel.BoolType, &c.when},
 				{"reasonFrom", c.source.reasonFrom, cel.StringType, &c.reasonFrom},
@@ -88,27 +88,27 @@ func (r *rule) compile() Errors {
 				{"since", c.source.since, cel.TimestampType, &c.since},
 				{"until", c.source.until, cel.TimestampType, &c.until},
 			} {
-				if x.node != nil {
-					*x.to = r.expression(place+", "+x.name, x.sourceExpression, x.want)
+				if x.source != nil {
+					*x.to = r.expression(place+", "+x.name, x.source, x.want)
 				}
 			}
 		}
-		r.source = source{} // errors of later checks need no position
+		r.content = "" // errors of later checks need no position
 	})
 	return r.errors
 }
 
-func (r *rule) expression(place string, p sourceExpression, want *cel.Type) *expression {
-	x, issues := compile(p.text, want)
+func (r *rule) expression(place string, x *sourceExpression, want *cel.Type) *expression {
+	compiled, issues := compile(x.text, want)
 	for _, i := range issues {
-		e := &Error{File: r.file, Line: p.node.Line, Column: p.node.Column, Rule: r.name, Place: place, Text: i.text}
+		e := &Error{File: r.file, Line: x.line, Column: x.column, Rule: r.name, Place: place, Text: i.text}
 		if i.line > 0 {
 			e.ExprLine, e.ExprColumn = i.line, i.column
-			e.Line, e.Column = r.source.locate(p.node, i.line, i.column)
+			e.Line, e.Column = x.locate(r.content, i.line, i.column)
 		}
 		r.errors = append(r.errors, e)
 	}
-	return x
+	return compiled
 }
 
 // subject is an object that a rule assesses.

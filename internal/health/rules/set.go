@@ -192,7 +192,10 @@ func (s *Set) Decide(kind schema.GroupKind, object map[string]any, now time.Time
 	}
 	if d.Check = place + 1; place >= 0 {
 		c := r.checks[place]
-		d.Over, d.When = c.then != "" && a.Status == c.then, c.source.when.text
+		d.Over = c.then != "" && a.Status == c.then
+		if c.source.when != nil {
+			d.When = c.source.when.text
+		}
 	}
 	d.Failed = place < 0 && a.Status == health.Unknown
 	return a, d
