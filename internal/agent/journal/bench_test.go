@@ -90,7 +90,7 @@ func commitEvents(b *testing.B, working int) {
 	put := func(table, key string, value []byte) { batch[id{table, key}] = value }
 	remove := func(table, key string) { batch[id{table, key}] = nil }
 	commit := func() {
-		if err := d.write(batch); err != nil {
+		if err := d.write(batch, int64(working*(nameSize+receiptSize))); err != nil {
 			b.Fatal(err)
 		}
 		clear(batch)

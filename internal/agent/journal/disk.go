@@ -114,8 +114,9 @@ func (d *disk) ensureOpen() error {
 	return d.open(nil)
 }
 
-// write commits changes; nil values are deletions. After an error some of them may be on disk; all can be written again.
-func (d *disk) write(changes map[id][]byte) error {
+// write commits changes; nil values are deletions. After an error some of them may be on disk; all can be written again. Live
+// is about how many bytes all records take after these changes.
+func (d *disk) write(changes map[id][]byte, live int64) error {
 	if err := d.ensureOpen(); err != nil {
 		return err
 	}
@@ -124,15 +125,15 @@ func (d *disk) write(changes map[id][]byte) error {
 		d.file, d.synced = nil, d.file.synced
 		return err
 	}
-	d.compact()
+	d.compact(live)
 	return nil
 }
 
 // compact replaces the file by a smaller one if more than half of it is garbage. A failure is no error of the commit,
 // which is on disk already.
-func (d *disk) compact() {
+func (d *disk) compact(live int64) {
 	old := d.file
-	if old.garbage() < old.live+d.minGarbage || old.end < d.compactAt {
+	if old.end < 2*live+d.minGarbage || old.end < d.compactAt {
 		return
 	}
 	next, err := old.compact()

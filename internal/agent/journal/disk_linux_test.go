@@ -357,7 +357,7 @@ func useFullDisk(t *testing.T, random *rand.Rand, dir string) (worked, failed in
 				batch[at] = make([]byte, random.IntN(5000))
 			}
 		}
-		err := d.write(batch)
+		err := d.write(batch, tables{"events": want}.size())
 		if err != nil {
 			if !errors.Is(err, syscall.ENOSPC) {
 				t.Fatal(err)
@@ -513,13 +513,13 @@ func TestCompact_DiskFull_CommitsGoOn(t *testing.T) {
 		state := filepath.Join(dir, "state")
 		d, want := compacting(t, state)
 		want["objects"]["big"] = make([]byte, 600_000)
-		if err := d.write(map[id][]byte{{"objects", "big"}: want["objects"]["big"]}); err != nil {
+		if err := d.write(map[id][]byte{{"objects", "big"}: want["objects"]["big"]}, want.size()); err != nil {
 			t.Fatal(err)
 		}
-		d.minGarbage = -want.size() // there is always enough garbage
+		d.minGarbage = -2 * want.size() // there is always enough garbage
 		for i := range 30 {
 			want["objects"]["small"] = []byte(fmt.Sprint(i))
-			if err := d.write(map[id][]byte{{"objects", "small"}: want["objects"]["small"]}); err != nil {
+			if err := d.write(map[id][]byte{{"objects", "small"}: want["objects"]["small"]}, want.size()); err != nil {
 				t.Fatalf("commit %d: %v", i, err)
 			}
 		}

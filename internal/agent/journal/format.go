@@ -77,13 +77,7 @@ func sealFrame(frame []byte, offset int64) {
 // record is a record in a frame. Its fields are valid until the next frame is read.
 type record struct {
 	table, key, value []byte // a nil value deletes the key
-	span              span
-}
-
-// span is the place of a record in the file.
-type span struct {
-	offset int64
-	size   int32
+	offset            int64  // in the file
 }
 
 // appendRecord encodes a record.
@@ -98,7 +92,7 @@ func appendRecord[T string | []byte](to []byte, table, key T, value []byte) []by
 
 // decodeRecord decodes the first record of a payload at an offset, and returns the payload after it.
 func decodeRecord(payload []byte, offset int64) (r record, rest []byte, err error) {
-	rest = payload
+	r.offset, rest = offset, payload
 	for _, part := range []*[]byte{&r.table, &r.key, &r.value} {
 		size, n := binary.Uvarint(rest)
 		if n <= 0 {
@@ -116,7 +110,6 @@ func decodeRecord(payload []byte, offset int64) (r record, rest []byte, err erro
 		}
 		*part, rest = rest[:size:size], rest[size:]
 	}
-	r.span = span{offset, int32(len(payload) - len(rest))} //nolint:gosec // a frame is a few MiB at most
 	return r, rest, nil
 }
 
@@ -137,18 +130,17 @@ func replay(file io.ReaderAt, size int64, each func(record) error) (end int64, e
 		if err != nil {
 			return end, err
 		}
-		at := end + int64(frameHead)
+		next := end + int64(frameHead+len(payload))
 		for rest := payload; len(rest) > 0; {
 			var r record
-			if r, rest, err = decodeRecord(rest, at); err != nil {
+			if r, rest, err = decodeRecord(rest, next-int64(len(rest))); err != nil {
 				return end, err
 			}
-			at += int64(r.span.size)
 			if err := each(r); err != nil {
 				return end, err
 			}
 		}
-		end = at
+		end = next
 	}
 }
 

@@ -250,12 +250,12 @@ func (j *Journal) run() {
 // commit writes the changes, and reports whether they are on disk. After an error it tries the disk even without changes.
 func (j *Journal) commit() bool {
 	j.mu.Lock()
-	batch, upTo, failed := j.state.dirty, j.state.changes, j.state.err != nil
+	batch, upTo, live, failed := j.state.dirty, j.state.changes, j.state.bytes, j.state.err != nil
 	j.state.dirty, j.state.scheduled = map[id][]byte{}, false
 	j.mu.Unlock()
 	var err error
 	if len(batch) > 0 || failed {
-		err = j.disk.write(batch)
+		err = j.disk.write(batch, live)
 	}
 
 	j.mu.Lock()

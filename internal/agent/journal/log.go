@@ -18,23 +18,19 @@ const maxIdleFrame = 64 << 10
 // tables are records by table and key.
 type tables map[string]map[string][]byte
 
-// logFile is an open state file, see format.go. After an error of a method other than openLog its index may be wrong: it
+// logFile is an open state file, see format.go. After an error of a method other than openLog its fields may be wrong: it
 // is to be closed, and opened again.
 type logFile struct {
 	path     string
 	file     *os.File
-	index    map[string]map[string]*span // the newest record of each table and key
-	live     int64                       // bytes of these records
-	end      int64                       // offset of the next frame
-	synced   int64                       // bytes that are on disk
-	frame    []byte                      // the next frame, with its head
+	end      int64  // offset of the next frame
+	synced   int64  // bytes that are on disk
+	frame    []byte // the next frame, with its head
 	repaired bool
 }
 
 func newLogFile(path string, file *os.File) *logFile {
-	return &logFile{
-		path: path, file: file, index: map[string]map[string]*span{}, end: int64(headerSize), frame: make([]byte, frameHead),
-	}
+	return &logFile{path: path, file: file, end: int64(headerSize), frame: make([]byte, frameHead)}
 }
 
 // openLog opens and locks a file, checks all of it, and puts its records into loaded, unless that is nil. The caller may know
@@ -85,100 +81,54 @@ func (f *logFile) load(file io.ReaderAt, size int64, loaded tables, synced int64
 		return err
 	}
 	f.synced = max(f.synced, synced)
-	f.end, err = replay(file, size, func(r record) error { f.apply(r, loaded); return nil })
+	f.end, err = replay(file, size, func(r record) error { loaded.apply(r); return nil })
 	if err == nil && f.end < f.synced {
 		err = damaged("the frame at %d of %d bytes is not valid", f.end, f.synced)
 	}
 	return err
 }
 
-// apply makes the change of a record that was read.
-func (f *logFile) apply(r record, loaded tables) {
-	if r.value == nil {
-		f.drop(string(r.table), string(r.key))
-		delete(loaded[string(r.table)], string(r.key))
-		return
+// apply makes the change of a record that was read. Nil tables keep nothing.
+func (t tables) apply(r record) {
+	switch table := string(r.table); {
+	case t == nil:
+	case r.value == nil:
+		delete(t[table], string(r.key))
+	default:
+		if t[table] == nil {
+			t[table] = map[string][]byte{}
+		}
+		t[table][string(r.key)] = append([]byte{}, r.value...)
 	}
-	table, key := string(r.table), string(r.key)
-	f.note(table, key, r.span)
-	if loaded == nil {
-		return
-	}
-	if loaded[table] == nil {
-		loaded[table] = map[string][]byte{}
-	}
-	loaded[table][key] = append([]byte{}, r.value...)
 }
-
-// note makes a record the newest of its key.
-func (f *logFile) note(table, key string, at span) {
-	f.live += int64(at.size)
-	if old := f.index[table][key]; old != nil {
-		f.live -= int64(old.size)
-		*old = at // keeps the string of the key, which the caller of Put may share
-		return
-	}
-	if f.index[table] == nil {
-		f.index[table] = map[string]*span{}
-	}
-	f.index[table][key] = &at
-}
-
-// drop removes a key, and reports whether there was a record of it.
-func (f *logFile) drop(table, key string) bool {
-	old := f.index[table][key]
-	if old == nil {
-		return false
-	}
-	f.live -= int64(old.size)
-	delete(f.index[table], key)
-	return true
-}
-
-// garbage is how many bytes of the file a compaction would save.
-func (f *logFile) garbage() int64 { return f.end - int64(headerSize) - f.live }
 
 // write commits changes; nil values are deletions. After a crash the changes of a frame are all on disk or none are. A commit of
 // several frames may be there in part. Puts are written before deletions, so that a crash leaves too many records rather than too
-// few.
+// few. A deletion is written even if the file does not have the record, because it was put after the previous commit.
 func (f *logFile) write(changes map[id][]byte) error {
 	if err := f.repair(); err != nil {
 		return err
 	}
-	for at, value := range changes {
-		if value == nil {
-			continue
-		}
-		if err := f.put(at.table, at.key, value); err != nil {
-			return err
-		}
-	}
-	for at, value := range changes {
-		if value != nil || !f.drop(at.table, at.key) {
-			continue // a record that was put and deleted between two commits is not in the file
-		}
-		if _, err := appendTo(f, at.table, at.key, nil); err != nil {
-			return err
+	for _, deletions := range []bool{false, true} {
+		for at, value := range changes {
+			if (value == nil) != deletions {
+				continue
+			}
+			if err := appendTo(f, at.table, at.key, value); err != nil {
+				return err
+			}
 		}
 	}
 	return f.commit()
 }
 
-func (f *logFile) put(table, key string, value []byte) error {
-	at, err := appendTo(f, table, key, value)
-	f.note(table, key, at)
-	return err
-}
-
 // appendTo adds a record to the frame, and writes the frame if it is large.
-func appendTo[T string | []byte](f *logFile, table, key T, value []byte) (span, error) {
-	begin := len(f.frame)
+func appendTo[T string | []byte](f *logFile, table, key T, value []byte) error {
 	f.frame = appendRecord(f.frame, table, key, value)
-	at := span{f.end + int64(begin), int32(len(f.frame) - begin)} //nolint:gosec // records are small
 	if len(f.frame) < maxFrame {
-		return at, nil
+		return nil
 	}
-	return at, f.flush()
+	return f.flush()
 }
 
 // flush writes the frame, if it has records.
@@ -253,23 +203,38 @@ func (f *logFile) close() error {
 	return errors.Join(err, f.file.Close())
 }
 
-// compact copies the newest record of each key into a new file that replaces this one. After an error this one is as it
-// was, but for the index in memory.
+// compact copies the newest record of each key into a new file that replaces this one. It reads this one twice, so that the
+// offsets of the newest records are in memory only meanwhile. After an error this one is as it was.
 func (f *logFile) compact() (*logFile, error) {
-	return replaceLog(f.path, func(next *logFile) error {
-		next.index, next.live = f.index, f.live
-		end, err := replay(f.file, f.end, func(r record) (err error) {
-			at := f.index[string(r.table)][string(r.key)]
-			if at != nil && at.offset == r.span.offset {
-				*at, err = appendTo(next, r.table, r.key, r.value)
-			}
-			return err
-		})
-		if err == nil && end != f.end {
-			err = damaged("the frame at %d is no longer valid", end)
+	newest := map[id]int64{}
+	err := f.replay(func(r record) error {
+		if at := (id{string(r.table), string(r.key)}); r.value != nil {
+			newest[at] = r.offset
+		} else {
+			delete(newest, at)
 		}
-		return err
+		return nil
 	})
+	if err != nil {
+		return nil, err
+	}
+	return replaceLog(f.path, func(next *logFile) error {
+		return f.replay(func(r record) error {
+			if newest[id{string(r.table), string(r.key)}] != r.offset {
+				return nil
+			}
+			return appendTo(next, r.table, r.key, r.value)
+		})
+	})
+}
+
+// replay calls each for all records of the file.
+func (f *logFile) replay(each func(record) error) error {
+	end, err := replay(f.file, f.end, each)
+	if err == nil && end != f.end {
+		err = damaged("the frame at %d is no longer valid", end)
+	}
+	return err
 }
 
 // newLog creates a file with records, in place of the file at path, if there is one.
@@ -277,7 +242,7 @@ func newLog(path string, records tables) (*logFile, error) {
 	return replaceLog(path, func(f *logFile) error {
 		for table, byKey := range records {
 			for key, value := range byKey {
-				if err := f.put(table, key, value); err != nil {
+				if err := appendTo(f, table, key, value); err != nil {
 					return err
 				}
 			}

@@ -49,7 +49,7 @@ func newHistory(tb testing.TB, commits, changes int) (h history) {
 				}
 			}
 		}
-		if err := d.write(batch); err != nil {
+		if err := d.write(batch, 0); err != nil {
 			tb.Fatal(err)
 		}
 		for at, value := range batch {
@@ -203,7 +203,7 @@ func TestLog_LargeCommit_PutsAreInTheFirstFrames(t *testing.T) {
 		want[key] = make([]byte, 1000)
 		changes[id{"events", key}] = want[key]
 	}
-	if err := errors.Join(d.write(old), d.write(changes)); err != nil {
+	if err := errors.Join(d.write(old, 0), d.write(changes, tables{"events": want}.size())); err != nil {
 		t.Fatal(err)
 	}
 	if size := cap(d.file.frame); size > 2*maxFrame {
@@ -233,7 +233,7 @@ func compacting(t *testing.T, dir string) (d *disk, want tables) {
 		t.Fatal(err)
 	}
 	want = tables{"events": {}, "objects": {"o": []byte("1")}}
-	if err := d.write(map[id][]byte{{"objects", "o"}: []byte("1"), {"objects", "p"}: []byte("2")}); err != nil {
+	if err := d.write(map[id][]byte{{"objects", "o"}: []byte("1"), {"objects", "p"}: []byte("2")}, want.size()); err != nil {
 		t.Fatal(err)
 	}
 	for i := range 20 {
@@ -242,7 +242,7 @@ func compacting(t *testing.T, dir string) (d *disk, want tables) {
 			value := []byte(strings.Repeat("x", 100+i))
 			batch[id{"events", fmt.Sprint(key)}], want["events"][fmt.Sprint(key)] = value, value
 		}
-		if err := d.write(batch); err != nil {
+		if err := d.write(batch, want.size()); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -255,15 +255,15 @@ func TestCompact_MostlyGarbage_KeepsTheNewestRecords(t *testing.T) {
 	before := d.file.end
 	for i, value := range []string{"1", "2"} { // the second commit goes into the new file
 		want["objects"]["new"] = []byte(value)
-		if err := d.write(map[id][]byte{{"objects", "new"}: []byte(value)}); err != nil {
+		if err := d.write(map[id][]byte{{"objects", "new"}: []byte(value)}, want.size()); err != nil {
 			t.Fatal(err)
 		}
 		if d.file.end > before/5 {
 			t.Errorf("after commit %d the file has %d bytes, it had %d", i, d.file.end, before)
 		}
 	}
-	if live, garbage := d.file.live, d.file.garbage(); live < 1000 || live > 3000 || garbage < 0 || garbage > 100 {
-		t.Errorf("the file has %d bytes of records and %d of garbage", live, garbage)
+	if live, rest := want.size(), d.file.end-want.size(); live < 1000 || live > 3000 || rest < 0 || rest > 300 {
+		t.Errorf("the file has %d bytes of records and %d of others", live, rest)
 	}
 	if err := d.close(); err != nil {
 		t.Fatal(err)
@@ -306,12 +306,12 @@ func TestCompact_KilledInBetween_KeepsTheRecords(t *testing.T) {
 }
 
 func TestCompact_FileDamaged_IsQuarantined(t *testing.T) {
-	d, _ := compacting(t, t.TempDir())
+	d, want := compacting(t, t.TempDir())
 	if _, err := d.file.file.WriteAt([]byte("damage"), 200); err != nil {
 		t.Fatal(err)
 	}
 	for _, value := range []string{"1", "2"} {
-		if err := d.write(map[id][]byte{{"objects", "new"}: []byte(value)}); err != nil {
+		if err := d.write(map[id][]byte{{"objects", "new"}: []byte(value)}, want.size()); err != nil {
 			t.Fatal(err)
 		}
 	}
