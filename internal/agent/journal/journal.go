@@ -143,7 +143,9 @@ func (s *state) resize(at id, value []byte) {
 	sizes := s.sizes[at.table]
 	s.bytes -= int64(sizes[at.key])
 	if value == nil {
-		delete(sizes, at.key)
+		if delete(sizes, at.key); len(sizes) == 0 {
+			delete(s.sizes, at.table) // an empty map keeps the memory of its largest size
+		}
 		return
 	}
 	if sizes == nil {
