@@ -151,16 +151,13 @@ func (f *logFile) commit() error {
 	if err := f.flush(); err != nil {
 		return err
 	}
-	if cap(f.frame) > maxIdleFrame {
-		f.frame = make([]byte, frameHead)
-	}
 	if f.end == f.synced {
 		return nil
 	}
 	return f.sync(f.synced)
 }
 
-// sync writes the header and waits for the disk.
+// sync writes the header and waits for the disk. The frame is empty by then, so sync frees a large one.
 func (f *logFile) sync(synced int64) error {
 	if _, err := f.file.WriteAt(encodeHeader(synced), 0); err != nil {
 		return err
@@ -169,6 +166,9 @@ func (f *logFile) sync(synced int64) error {
 		return err
 	}
 	f.synced = f.end
+	if cap(f.frame) > maxIdleFrame {
+		f.frame = make([]byte, frameHead)
+	}
 	return nil
 }
 
