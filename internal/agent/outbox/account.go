@@ -123,7 +123,9 @@ func (o *Outbox) account(id target.Instance) *account {
 func (o *Outbox) unaccount(e *entry) {
 	id := e.report.Instance()
 	a := o.accounts[id]
-	delete(a.pending, e)
+	if delete(a.pending, e); len(a.pending) == 0 {
+		a.pending = map[*entry]struct{}{} // the earlier one keeps the memory of its largest size
+	}
 	if a.awaited == e {
 		o.release(a)
 	}

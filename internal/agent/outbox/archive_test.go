@@ -193,17 +193,24 @@ func TestArchive_Memory(t *testing.T) {
 		runtime.ReadMemStats(&m)
 		return m.HeapAlloc
 	}
-	o := New(Config{}, nil)
-	o.Declare(shop)
-	before := heap()
-	for i := range events {
-		o.Offer(event(uuidOf(i), "12345678"))
-		o.Ack(take(t, o), Receipt{RowID: int64(i), Instance: shop})
+	for _, burst := range []int{1, events} {
+		o := New(Config{}, nil)
+		o.Declare(shop)
+		before := heap()
+		for i := range events {
+			o.Offer(event(uuidOf(i), "12345678"))
+			if (i+1)%burst != 0 {
+				continue
+			}
+			for range burst {
+				o.Ack(take(t, o), Receipt{RowID: int64(i), Instance: shop})
+			}
+		}
+		perEvent := float64(heap()-before) / events
+		runtime.KeepAlive(o)
+		if len(o.entries) > 0 || perEvent > 150 {
+			t.Errorf("bursts of %d: %d entries are left, and an Event takes %.0f bytes, want 0 and at most 150", burst, len(o.entries), perEvent)
+		}
+		t.Logf("bursts of %d: an Event takes %.0f bytes", burst, perEvent)
 	}
-	perEvent := float64(heap()-before) / events
-	runtime.KeepAlive(o)
-	if len(o.entries) > 0 || perEvent > 150 {
-		t.Errorf("%d entries are left, and an Event takes %.0f bytes, want 0 and at most 150", len(o.entries), perEvent)
-	}
-	t.Logf("an Event takes %.0f bytes", perEvent)
 }

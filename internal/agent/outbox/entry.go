@@ -1,6 +1,7 @@
 package outbox
 
 import (
+	"maps"
 	"slices"
 	"time"
 
@@ -135,6 +136,7 @@ type index struct {
 	groups  map[observe.OrderingKey]*group
 	// subjects has, by subject, the entries whose subject is not their group.
 	subjects map[observe.Subject][]*entry
+	largest  int // the most entries since the maps were made
 }
 
 func newIndex() index {
@@ -222,12 +224,24 @@ func (x *index) add(key observe.Key, name observe.OrderingKey) *entry {
 	return e
 }
 
-// remove removes an entry, and its group if it is the last one.
+// remove removes an entry, and its group if it is the last one. After a burst it copies the maps of both, because a map keeps the
+// memory of its largest size.
 func (x *index) remove(e *entry) {
+	x.largest = max(x.largest, len(x.entries))
 	delete(x.entries, e.key)
 	x.unlinkSubject(e)
 	g := e.group
 	if g.entries = slices.DeleteFunc(g.entries, func(other *entry) bool { return other == e }); len(g.entries) == 0 {
 		delete(x.groups, g.name)
 	}
+	if len(x.entries) < x.largest/4 {
+		x.entries, x.groups, x.largest = shrunk(x.entries), shrunk(x.groups), len(x.entries)
+	}
+}
+
+// shrunk returns a copy that takes the memory for its size only. That of maps.Clone takes as much as the map.
+func shrunk[K comparable, V any](m map[K]V) map[K]V {
+	out := make(map[K]V, len(m))
+	maps.Copy(out, m)
+	return out
 }

@@ -270,6 +270,8 @@ func (h *groupHeap) Pop() any {
 	last := len(h.groups) - 1
 	g := h.groups[last]
 	h.groups[last] = nil
-	h.groups = h.groups[:last]
+	if h.groups = h.groups[:last]; last == 0 {
+		h.groups = nil // the array keeps the memory of its largest size
+	}
 	return g
 }
