@@ -9,6 +9,8 @@ import (
 	"github.com/google/uuid"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 )
 
@@ -87,6 +89,12 @@ func (e *cachedEvent) event() *corev1.Event {
 func (e *cachedEvent) restore(o *metav1.ObjectMeta) {
 	o.Namespace, o.Name, o.UID = e.common.Value().namespace, e.name, wholeUID(o.UID)
 }
+
+// GetObjectKind implements runtime.Object, like DeepCopyObject.
+func (*cachedEvent) GetObjectKind() schema.ObjectKind { return schema.EmptyObjectKind }
+
+// DeepCopyObject returns the same Event, which never changes.
+func (e *cachedEvent) DeepCopyObject() runtime.Object { return e }
 
 // GetObjectMeta implements metav1.ObjectMetaAccessor. It returns the metadata that the cache has.
 func (e *cachedEvent) GetObjectMeta() metav1.Object {

@@ -7,6 +7,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 )
 
@@ -43,6 +45,12 @@ func (p *cachedPod) pod() *corev1.Pod {
 	p.identify(&pod.ObjectMeta)
 	return pod
 }
+
+// GetObjectKind implements runtime.Object, like DeepCopyObject.
+func (*cachedPod) GetObjectKind() schema.ObjectKind { return schema.EmptyObjectKind }
+
+// DeepCopyObject returns the same Pod, which never changes.
+func (p *cachedPod) DeepCopyObject() runtime.Object { return p }
 
 // GetObjectMeta returns the identity and the version, which client-go needs.
 func (p *cachedPod) GetObjectMeta() metav1.Object {

@@ -3,6 +3,7 @@ package informers
 import (
 	"bytes"
 	"slices"
+	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -11,8 +12,8 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 )
 
-// watchCodecs are those of client-go. But from protobuf they decode only the fields of Pods and Events that the cache keeps, and do
-// not copy the bytes of an object first. In a rollout this saves a third of the agent's garbage.
+// watchCodecs are those of client-go. But from protobuf they decode Pods and Events into their cached forms, without the fields that the
+// cache does not keep, and do not copy the bytes of an object first. In a rollout this saves half of the agent's garbage.
 type watchCodecs struct{ runtime.NegotiatedSerializer }
 
 func newWatchCodecs() runtime.NegotiatedSerializer {
@@ -61,13 +62,53 @@ func (s objectSerializer) Decode(
 	switch {
 	case into != nil:
 	case kind == podKind:
-		pod := &corev1.Pod{}
-		return pod, &kind, podFields.unmarshal(encoded, pod)
+		obj, err := decodePod(encoded)
+		return obj, &kind, err
 	case kind == eventKind:
-		ev := &corev1.Event{}
-		return ev, &kind, eventFields.unmarshal(encoded, ev)
+		obj, err := decodeEvent(encoded)
+		return obj, &kind, err
 	}
 	return s.Serializer.Decode(data, defaults, into)
+}
+
+// pods and events have the objects that decodePod and decodeEvent decode into. Their cached forms share no memory with them.
+var pods, events sync.Pool
+
+// decodePod returns the cached form of a Pod. A bookmark has no name, and is returned as a Pod.
+func decodePod(encoded []byte) (runtime.Object, error) {
+	pod, ok := pods.Get().(*corev1.Pod)
+	if !ok {
+		pod = &corev1.Pod{}
+	}
+	defer pods.Put(pod)
+	*pod = corev1.Pod{
+		Spec:   corev1.PodSpec{Containers: pod.Spec.Containers[:0]},
+		Status: corev1.PodStatus{Conditions: pod.Status.Conditions[:0], ContainerStatuses: pod.Status.ContainerStatuses[:0]},
+	}
+	if err := podFields.unmarshal(encoded, pod); err != nil {
+		return nil, err
+	}
+	if pod.Name == "" {
+		return pod.DeepCopy(), nil
+	}
+	return newCachedPod(pod)
+}
+
+// decodeEvent returns the cached form of an Event. A bookmark has no name, and is returned as an Event.
+func decodeEvent(encoded []byte) (runtime.Object, error) {
+	ev, ok := events.Get().(*corev1.Event)
+	if !ok {
+		ev = &corev1.Event{}
+	}
+	defer events.Put(ev)
+	*ev = corev1.Event{}
+	if err := eventFields.unmarshal(encoded, ev); err != nil {
+		return nil, err
+	}
+	if ev.Name == "" {
+		return ev.DeepCopy(), nil
+	}
+	return newCachedEvent(ev)
 }
 
 // protobufPrefix begins an encoded object. See https://kubernetes.io/docs/reference/using-api/api-concepts/#protobuf-encoding.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -40,12 +39,12 @@ func (f informerFactory) transform(gvk schema.GroupVersionKind) cache.TransformF
 // reflector returns a reflector that reads objects in the form that suffices for their kind: typed, metadata only, or dynamic.
 func (f informerFactory) reflector(id informerID, gvk schema.GroupVersionKind, to *store, hooks requestHooks) *cache.Reflector {
 	var source *cache.ListWatch
-	var example runtime.Object
+	var example runtime.Object // nil for kinds with an encoded form in the cache
 	switch {
 	case gvk == eventKind:
-		source, example = listWatch(f.clients.watched.Events(id.namespace), hooks), &corev1.Event{}
+		source = listWatch(f.clients.watched.Events(id.namespace), hooks)
 	case gvk == podKind:
-		source, example = listWatch(f.clients.watched.Pods(id.namespace), hooks), &corev1.Pod{}
+		source = listWatch(f.clients.watched.Pods(id.namespace), hooks)
 	case isSecret(gvk.GroupKind()):
 		source = listWatch(shortWatch{f.clients.secrets.Resource(id.gvr).Namespace(id.namespace)}, hooks)
 		example = &metav1.PartialObjectMetadata{}

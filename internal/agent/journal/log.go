@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 )
 
 // maxFrame is the size at which a frame is written even if the commit has more changes. Otherwise a burst of 60,000 Events
@@ -109,6 +110,7 @@ func (f *logFile) write(changes map[id][]byte) error {
 	if err := f.repair(); err != nil {
 		return err
 	}
+	f.frame = slices.Grow(f.frame, min(sizeOf(changes), maxFrame)) // or it would be copied several times while it grows
 	for _, deletions := range []bool{false, true} {
 		for at, value := range changes {
 			if (value == nil) != deletions {
@@ -120,6 +122,15 @@ func (f *logFile) write(changes map[id][]byte) error {
 		}
 	}
 	return f.commit()
+}
+
+// sizeOf returns about how many bytes changes take.
+func sizeOf(changes map[id][]byte) int {
+	size := 0
+	for at, value := range changes {
+		size += len(at.key) + len(value) + overhead
+	}
+	return size
 }
 
 // appendTo adds a record to the frame, and writes the frame if it is large.

@@ -2,6 +2,7 @@ package reporter
 
 import (
 	"encoding/json"
+	"hash/maphash"
 	"maps"
 	"slices"
 	"sync"
@@ -58,8 +59,14 @@ type attributedObjects struct {
 
 	mu       sync.Mutex
 	byName   map[target.Ref][]attributedUID
-	recorded map[types.UID]struct{}
+	recorded map[types.UID]recordHash
 }
+
+// recordHash is the hash of an [objectRecord] that the store has; 0 if an earlier process wrote it. Many Pods have the same owners, which
+// are written once.
+type recordHash uint64
+
+var recordSeed = maphash.MakeSeed()
 
 // attributedUID is the UID of an attributedObject. The Pods of a resource share their attribution.
 type attributedUID struct {
@@ -68,7 +75,7 @@ type attributedUID struct {
 }
 
 func newAttributedObjects(store Store) *attributedObjects {
-	return &attributedObjects{store: store, byName: map[target.Ref][]attributedUID{}, recorded: map[types.UID]struct{}{}}
+	return &attributedObjects{store: store, byName: map[target.Ref][]attributedUID{}, recorded: map[types.UID]recordHash{}}
 }
 
 // add adds an object, and reports whether it was not there before.
@@ -130,10 +137,13 @@ func (a *attributedObjects) put(r objectRecord) {
 	if err != nil {
 		return // the API server sets the times of an object's metadata, so this does not happen
 	}
+	hash := recordHash(max(maphash.Bytes(recordSeed, value), 1))
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.recorded[r.UID] = struct{}{}
-	a.store.Put(objectTable, string(r.UID), value)
+	if a.recorded[r.UID] != hash {
+		a.recorded[r.UID] = hash
+		a.store.Put(objectTable, string(r.UID), value)
+	}
 }
 
 // isRecorded reports whether an object is recorded: by this process or an earlier one.
@@ -176,7 +186,7 @@ func (a *attributedObjects) restore(targets *target.Registry, now time.Time) {
 			continue
 		}
 		a.mu.Lock()
-		a.recorded[r.UID] = struct{}{}
+		a.recorded[r.UID] = 0
 		a.mu.Unlock()
 		r.LookedUp = now
 		if r.DeletedAt.IsZero() {

@@ -82,10 +82,8 @@ const filterByAnnotation = "annotation " + v1alpha1.AnnotationEvents
 
 // decide returns what happens to an Event by the annotations of its object and the owners, and else by the filters.
 func (r *eventReporter) decide(ev *corev1.Event) filter.Decision {
-	for _, object := range r.targets.ObjectWithOwners(ev.InvolvedObject.UID) {
-		if object.DropsEvents {
-			return filter.Decision{Filter: filterByAnnotation, Action: filter.Drop}
-		}
+	if r.targets.DropsEvents(ev.InvolvedObject.UID) {
+		return filter.Decision{Filter: filterByAnnotation, Action: filter.Drop}
 	}
 	return r.filters.Decide(ev)
 }

@@ -142,15 +142,17 @@ const MaxAncestors = 32
 // ancestors returns the owners of an object and their owners, nearest first, at most MaxAncestors. A known object may name owners that
 // are unknown; these are included, and end their chain.
 func (g *graph) ancestors(uid types.UID) []Identity {
-	var out []Identity
+	out := make([]Identity, 0, 2) // most objects have a ReplicaSet and a Deployment, or fewer
 	seen := map[types.UID]struct{}{uid: {}}
-	for queue := []types.UID{uid}; len(queue) > 0; queue = queue[1:] {
-		for owner := range g.newOwners(queue[0], seen) {
+	for visited := 0; ; visited++ {
+		for owner := range g.newOwners(uid, seen) {
 			out = append(out, owner)
-			queue = append(queue, owner.UID)
 		}
+		if visited == len(out) {
+			return out
+		}
+		uid = out[visited].UID
 	}
-	return out
 }
 
 // controllers returns the chain of first owners of an object, as far as it is known, the furthest first, at most MaxAncestors.

@@ -120,6 +120,17 @@ func (r *Registry) ObjectWithOwners(uid types.UID) []Object {
 	return out
 }
 
+// DropsEvents reports whether an object, or one of the owners in [Registry.ObjectWithOwners], drops Events.
+func (r *Registry) DropsEvents(uid types.UID) bool {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	drops := func(uid types.UID) bool {
+		n := r.graph.nodes[uid]
+		return n != nil && n.dropsEvents
+	}
+	return drops(uid) || slices.ContainsFunc(r.graph.ancestors(uid), func(owner Identity) bool { return drops(owner.UID) })
+}
+
 // ExistingObjects returns the existing objects of a kind in a namespace, or in all namespaces if it is empty.
 func (r *Registry) ExistingObjects(kind schema.GroupKind, namespace string) []Identity {
 	r.mu.RLock()
