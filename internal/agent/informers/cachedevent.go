@@ -71,6 +71,11 @@ func newCachedEvent(ev *corev1.Event) (*cachedEvent, error) {
 	return &cachedEvent{unique.Make(common), ev.Name, encoded, shortened, hashesOf(involved)}, nil
 }
 
+// anyEvent and isWarning select Events without decoding them.
+func anyEvent(*cachedEvent) bool { return true }
+
+func (e *cachedEvent) isWarning() bool { return e.common.Value().eventType == corev1.EventTypeWarning }
+
 // event returns the Event with the fields that the cache has.
 func (e *cachedEvent) event() *corev1.Event {
 	ev, common := &corev1.Event{}, e.common.Value()

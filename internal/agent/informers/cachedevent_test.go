@@ -182,7 +182,7 @@ func TestEventIndex_SharedBucket_FindsOnlyTheValue(t *testing.T) {
 			eventsByUID: string(ev.InvolvedObject.UID), eventsByName: observe.InvolvedObject(ev).String(),
 		} {
 			var found []string
-			p.eachEvent(index, value, func(e *corev1.Event) { found = append(found, e.Name) })
+			p.eachEvent(index, value, anyEvent, func(e *corev1.Event) { found = append(found, e.Name) })
 			if got := strings.Join(found, " "); got != ev.Name {
 				t.Errorf("index %d finds %q for %s, want %q", index, got, value, ev.Name)
 			}

@@ -12,8 +12,8 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 )
 
-// watchCodecs are those of client-go. But from protobuf they decode Pods and Events into their cached forms, without the fields that the
-// cache does not keep, and do not copy the bytes of an object first. In a rollout this saves half of the agent's garbage.
+// watchCodecs are those of client-go. But from protobuf they decode Pods and Events into their cached forms. They skip the fields that the
+// cache does not keep, and do not copy the bytes of an object first. In a rollout this saves more than a third of the agent's garbage.
 type watchCodecs struct{ runtime.NegotiatedSerializer }
 
 func newWatchCodecs() runtime.NegotiatedSerializer {

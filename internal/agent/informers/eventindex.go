@@ -93,11 +93,14 @@ func (x *eventIndexes) find(index eventIndex, hash uint32) []*cachedEvent {
 	return out
 }
 
-// eachEvent visits the Events that an index has under a value.
-func (p *informerPool) eachEvent(index eventIndex, value string, visit func(*corev1.Event)) {
+// eachEvent visits the Events that an index has under a value, and that match.
+func (p *informerPool) eachEvent(index eventIndex, value string, match func(*cachedEvent) bool, visit func(*corev1.Event)) {
 	hash := hashOf(value)
 	for _, i := range p.eventInformers() {
 		for _, cached := range i.store.eventsBy(index, hash) {
+			if !match(cached) {
+				continue
+			}
 			if ev := cached.event(); index.value(observe.InvolvedObject(ev)) == value {
 				visit(ev)
 			}

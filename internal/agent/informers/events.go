@@ -54,14 +54,14 @@ func (s *Informers) EventsAbout(id target.Identity) []types.NamespacedName {
 	if id.UID == "" {
 		index, value = eventsByName, id.String()
 	}
-	s.pool.eachEvent(index, value, func(ev *corev1.Event) { out = append(out, nameOf(ev)) })
+	s.pool.eachEvent(index, value, anyEvent, func(ev *corev1.Event) { out = append(out, nameOf(ev)) })
 	return out
 }
 
-// EachEvent visits the Events about the object of a UID.
-func (s *Informers) EachEvent(about types.UID, visit func(*corev1.Event)) {
+// EachWarning visits the Events of type Warning about the object of a UID.
+func (s *Informers) EachWarning(about types.UID, visit func(*corev1.Event)) {
 	if about != "" {
-		s.pool.eachEvent(eventsByUID, string(about), visit)
+		s.pool.eachEvent(eventsByUID, string(about), (*cachedEvent).isWarning, visit)
 	}
 }
 

@@ -174,8 +174,8 @@ func (r *objectReporter) healthChanged(attribution target.Attribution) {
 // latestWarning returns the latest Event of type Warning about an object.
 func (r *objectReporter) latestWarning(id target.Identity) health.Warning {
 	var latest health.Warning
-	r.informers.EachEvent(id.UID, func(ev *corev1.Event) {
-		if ev.Type != corev1.EventTypeWarning || !observe.IsAbout(ev, id) {
+	r.informers.EachWarning(id.UID, func(ev *corev1.Event) {
+		if !observe.IsAbout(ev, id) {
 			return
 		}
 		if at := observe.EventTime(ev); at.After(latest.Time) {
