@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// backoff spaces the attempts to watch a kind. The first attempt is due at once, and each further one after a longer
+// backoff spaces attempts. The first one is due at once, and each further one after a longer
 // wait than the one before. It starts again after a long time without an attempt.
 type backoff struct {
 	first, most time.Duration

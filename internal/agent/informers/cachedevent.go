@@ -25,17 +25,18 @@ const (
 // four times the memory, and the cache has all Events of the cluster: most belong to no workload, and anybody may create them. It is
 // decoded in 2 µs.
 type cachedEvent struct {
-	common    unique.Handle[commonFields]
-	name      string
-	encoded   []byte // protobuf of a corev1.Event, without the fields above, and with short forms: see shortUID and shortName
-	shortened bool   // the Event has a longer reason or message
-	hashes    eventHashes
+	common  unique.Handle[commonFields]
+	name    string
+	encoded []byte // protobuf of a corev1.Event, without the fields above, and with short forms: see shortUID and shortName
+	hashes  eventHashes
+	places  eventPlaces // changed by the indexes of the store
 }
 
 // commonFields are the fields that many Events have in common.
 type commonFields struct {
 	namespace, eventType, reason, component             string
 	involvedAPIVersion, involvedKind, involvedNamespace string
+	shortened                                           bool // the Event has a longer reason or message
 }
 
 func newCachedEvent(ev *corev1.Event) (*cachedEvent, error) {
@@ -67,8 +68,8 @@ func newCachedEvent(ev *corev1.Event) (*cachedEvent, error) {
 	if err != nil {
 		return nil, fmt.Errorf("encode Event %s/%s: %w", ev.Namespace, ev.Name, err)
 	}
-	shortened := common.reason != ev.Reason || own.Message != ev.Message
-	return &cachedEvent{unique.Make(common), ev.Name, encoded, shortened, hashesOf(involved)}, nil
+	common.shortened = common.reason != ev.Reason || own.Message != ev.Message
+	return &cachedEvent{common: unique.Make(common), name: ev.Name, encoded: encoded, hashes: hashesOf(involved)}, nil
 }
 
 // anyEvent and isWarning select Events without decoding them.
@@ -98,7 +99,7 @@ func (e *cachedEvent) restore(o *metav1.ObjectMeta) {
 // GetObjectKind implements runtime.Object, like DeepCopyObject.
 func (*cachedEvent) GetObjectKind() schema.ObjectKind { return schema.EmptyObjectKind }
 
-// DeepCopyObject returns the same Event, which never changes.
+// DeepCopyObject returns the same Event: what others read of it never changes.
 func (e *cachedEvent) DeepCopyObject() runtime.Object { return e }
 
 // GetObjectMeta implements metav1.ObjectMetaAccessor. It returns the metadata that the cache has.

@@ -56,7 +56,7 @@ func TestEventCache_LongTexts_TakeLittleMemory(t *testing.T) {
 		t.Errorf("a cached Event takes %d bytes, want at most %d", each, limit)
 	}
 	got := kept[0].event()
-	if !kept[0].shortened || !utf8.ValidString(got.Message) || !strings.HasPrefix(long, got.Message) || len(got.Message) < maxCachedMessage-3 {
+	if !kept[0].common.Value().shortened || !utf8.ValidString(got.Message) || !strings.HasPrefix(long, got.Message) || len(got.Message) < maxCachedMessage-3 {
 		t.Errorf("the message has %d bytes, want the beginning of the whole one", len(got.Message))
 	}
 	if ref := got.InvolvedObject; ref.Kind+ref.Name+ref.APIVersion+string(ref.UID) != "" {

@@ -71,16 +71,16 @@ func (s objectSerializer) Decode(
 	return s.Serializer.Decode(data, defaults, into)
 }
 
-// pods and events have the objects that decodePod and decodeEvent decode into. Their cached forms share no memory with them.
-var pods, events sync.Pool
+// podScratch and eventScratch have the objects that decodePod and decodeEvent decode into. Cached forms share no memory with them.
+var podScratch, eventScratch sync.Pool
 
 // decodePod returns the cached form of a Pod. A bookmark has no name, and is returned as a Pod.
 func decodePod(encoded []byte) (runtime.Object, error) {
-	pod, ok := pods.Get().(*corev1.Pod)
+	pod, ok := podScratch.Get().(*corev1.Pod)
 	if !ok {
 		pod = &corev1.Pod{}
 	}
-	defer pods.Put(pod)
+	defer podScratch.Put(pod)
 	*pod = corev1.Pod{
 		Spec:   corev1.PodSpec{Containers: pod.Spec.Containers[:0]},
 		Status: corev1.PodStatus{Conditions: pod.Status.Conditions[:0], ContainerStatuses: pod.Status.ContainerStatuses[:0]},
@@ -91,16 +91,20 @@ func decodePod(encoded []byte) (runtime.Object, error) {
 	if pod.Name == "" {
 		return pod.DeepCopy(), nil
 	}
-	return newCachedPod(pod)
+	cached, err := newCachedPod(pod)
+	if err != nil {
+		return nil, err
+	}
+	return cached, nil
 }
 
 // decodeEvent returns the cached form of an Event. A bookmark has no name, and is returned as an Event.
 func decodeEvent(encoded []byte) (runtime.Object, error) {
-	ev, ok := events.Get().(*corev1.Event)
+	ev, ok := eventScratch.Get().(*corev1.Event)
 	if !ok {
 		ev = &corev1.Event{}
 	}
-	defer events.Put(ev)
+	defer eventScratch.Put(ev)
 	*ev = corev1.Event{}
 	if err := eventFields.unmarshal(encoded, ev); err != nil {
 		return nil, err
@@ -108,7 +112,11 @@ func decodeEvent(encoded []byte) (runtime.Object, error) {
 	if ev.Name == "" {
 		return ev.DeepCopy(), nil
 	}
-	return newCachedEvent(ev)
+	cached, err := newCachedEvent(ev)
+	if err != nil {
+		return nil, err
+	}
+	return cached, nil
 }
 
 // protobufPrefix begins an encoded object. See https://kubernetes.io/docs/reference/using-api/api-concepts/#protobuf-encoding.

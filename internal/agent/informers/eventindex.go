@@ -2,7 +2,6 @@ package informers
 
 import (
 	"hash/maphash"
-	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -22,9 +21,12 @@ const (
 // eventHashes are the hashes of an Event's values in the indexes; 0 if an index does not have the Event.
 type eventHashes [eventIndexCount]uint32
 
+// eventPlaces are the places of an Event in its buckets of the indexes.
+type eventPlaces [eventIndexCount]uint32
+
 // eventIndexes has the Events of a store. Each index distributes the hashes of values over eventBuckets: a set for each value, as
 // client-go has it, would take 300 bytes for a single Event.
-type eventIndexes [eventIndexCount][][]*cachedEvent
+type eventIndexes [eventIndexCount]map[uint32][]*cachedEvent
 
 // eventBuckets is the number of buckets of an index. A look-up of one value reads all Events of a bucket.
 const eventBuckets = 4096
@@ -58,23 +60,28 @@ func (x *eventIndexes) add(ev *cachedEvent) {
 			continue
 		}
 		if x[index] == nil {
-			x[index] = make([][]*cachedEvent, eventBuckets)
+			x[index] = map[uint32][]*cachedEvent{}
 		}
-		bucket := &x[index][hash%eventBuckets]
-		*bucket = append(*bucket, ev)
+		bucket := x[index][hash%eventBuckets]
+		ev.places[index] = uint32(len(bucket)) //nolint:gosec // memory has fewer Events
+		x[index][hash%eventBuckets] = append(bucket, ev)
 	}
 }
 
+// remove removes an Event that was added. The last Event of a bucket takes its place.
 func (x *eventIndexes) remove(ev *cachedEvent) {
 	for index, hash := range ev.hashes {
 		if hash == 0 {
 			continue
 		}
-		bucket := &x[index][hash%eventBuckets]
-		if at := slices.Index(*bucket, ev); at >= 0 {
-			last := len(*bucket) - 1
-			(*bucket)[at] = (*bucket)[last]
-			*bucket = slices.Delete(*bucket, last, last+1)
+		bucket := x[index][hash%eventBuckets]
+		last := len(bucket) - 1
+		moved := bucket[last]
+		bucket[ev.places[index]], moved.places[index] = moved, ev.places[index]
+		if bucket[last] = nil; last == 0 {
+			delete(x[index], hash%eventBuckets)
+		} else {
+			x[index][hash%eventBuckets] = bucket[:last]
 		}
 	}
 }
@@ -82,7 +89,7 @@ func (x *eventIndexes) remove(ev *cachedEvent) {
 // find returns the Events whose value in an index has a hash.
 func (x *eventIndexes) find(index eventIndex, hash uint32) []*cachedEvent {
 	var out []*cachedEvent
-	if hash == 0 || x[index] == nil {
+	if hash == 0 {
 		return nil
 	}
 	for _, ev := range x[index][hash%eventBuckets] {

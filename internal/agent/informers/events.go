@@ -31,7 +31,7 @@ func (s *Informers) Event(name types.NamespacedName) (CachedEvent, bool) {
 	if !ok {
 		return CachedEvent{}, false
 	}
-	return CachedEvent{found.event(), !inf.hasSynced(), found.shortened}, true
+	return CachedEvent{found.event(), !inf.hasSynced(), found.common.Value().shortened}, true
 }
 
 // WholeEvent reads the newest version of an Event from the API server; nil if it does not exist. It takes part in the rate limit of

@@ -38,7 +38,7 @@ type informer struct {
 // requestState tracks how the requests of an informer fare. client-go reports some errors only, and no success. A cache that lags
 // although requests succeed is another matter: see [stallDetector].
 type requestState struct {
-	// lastError is the latest error that client-go retries: why the informer has not synced, or, once it has synced, why
+	// lastError is the latest error that is retried: why the informer has not synced, or, once it has synced, why
 	// it receives no changes.
 	lastError error
 	// timer runs, once the informer has synced, from a request until one succeeds.
@@ -83,7 +83,7 @@ func (i *informer) markSynced() {
 	i.synced, i.requests.lastError = true, nil
 }
 
-// retrying records an error of a list or watch that client-go retries before the first sync.
+// retrying records an error of a list or watch that is retried before the first sync.
 func (i *informer) retrying(err error) {
 	i.mu.Lock()
 	defer i.mu.Unlock()

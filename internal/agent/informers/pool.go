@@ -103,9 +103,9 @@ func (p *informerPool) run(ctx context.Context, i, before *informer) {
 	i.resetRequests()
 }
 
-// relistMin and relistMax bound the wait before a reflector lists and watches again, as in client-go.
+// relistMin and relistMax bound the average wait before a reflector lists and watches again. Those of client-go are about the same.
 const (
-	relistMin = 800 * time.Millisecond
+	relistMin = 1200 * time.Millisecond
 	relistMax = 30 * time.Second
 )
 

@@ -64,7 +64,7 @@ func (d stallDetector) detect(ctx context.Context) (stalled int, err error) {
 		if err != nil && i.isCurrent() {
 			failed = append(failed, fmt.Errorf("compare cache: %w", err))
 		}
-		// client-go, or the kind watcher, already handles an informer with an error.
+		// The pool, or the kind watcher, already handles an informer with an error.
 		if err != nil || !behind || !i.isCurrent() {
 			continue
 		}

@@ -11,25 +11,25 @@ import (
 )
 
 // store has the objects that an informer watches. The informer's reflector writes to it, and it passes each change on. A shared informer
-// of client-go passes changes through a queue and four goroutines, and keeps one more string for each object.
+// of client-go passes changes through a queue and three more goroutines. It keeps one more string for each object.
 type store struct {
 	transform cache.TransformFunc
-	// handler is called after each change, and listed after the first list, in the reflector's goroutine. They must not block.
-	handler cache.ResourceEventHandler
-	listed  func()
-
-	synced bool // the first list was handled; belongs to the reflector's goroutine
+	// handler is called after each change, and onFirstList after the first list. Both are called in the goroutine that reads the
+	// watch. They may wait for mutexes only.
+	handler     cache.ResourceEventHandler
+	onFirstList func()
+	listedOnce  bool // belongs to that goroutine
 
 	mu      sync.RWMutex
 	objects map[types.NamespacedName]any
 	events  eventIndexes
 }
 
-func newStore(transform cache.TransformFunc, handler cache.ResourceEventHandler, listed func()) *store {
-	return &store{transform: transform, handler: handler, listed: listed, objects: map[types.NamespacedName]any{}}
+func newStore(transform cache.TransformFunc, handler cache.ResourceEventHandler, onFirstList func()) *store {
+	return &store{transform: transform, handler: handler, onFirstList: onFirstList, objects: map[types.NamespacedName]any{}}
 }
 
-// Transformer implements cache.TransformingStore: the reflector collects a first list in the form of the cache.
+// Transformer implements cache.TransformingStore: the reflector collects a list in the form of the cache.
 func (s *store) Transformer() cache.TransformFunc { return s.transform }
 
 // Add implements cache.ReflectorStore.
@@ -46,7 +46,7 @@ func (s *store) Add(obj any) error {
 // Update implements cache.ReflectorStore.
 func (s *store) Update(obj any) error { return s.Add(obj) }
 
-// Delete implements cache.ReflectorStore. The object is in its last version.
+// Delete implements cache.ReflectorStore. The version of the object is that of its deletion.
 func (s *store) Delete(obj any) error {
 	obj, name, err := s.cachedForm(obj)
 	if err != nil {
@@ -68,17 +68,17 @@ func (s *store) Replace(list []any, _ string) error {
 		objects[name] = obj
 	}
 	before := s.replace(objects)
-	for name, obj := range objects {
-		s.changed(before[name], obj)
-	}
 	for name, obj := range before {
 		if _, exists := objects[name]; !exists {
 			s.handler.OnDelete(obj)
 		}
 	}
-	if !s.synced {
-		s.synced = true
-		s.listed()
+	for name, obj := range objects {
+		s.changed(before[name], obj)
+	}
+	if !s.listedOnce {
+		s.listedOnce = true
+		s.onFirstList()
 	}
 	return nil
 }
@@ -114,7 +114,7 @@ func cachedName(obj any) (types.NamespacedName, error) {
 // changed passes an object on, unless it was listed again in the same version. before is nil if the store had no object of that name.
 func (s *store) changed(before, obj any) {
 	if before == nil {
-		s.handler.OnAdd(obj, !s.synced)
+		s.handler.OnAdd(obj, !s.listedOnce)
 	} else if cachedVersion(before) != cachedVersion(obj) {
 		s.handler.OnUpdate(before, obj)
 	}
@@ -164,7 +164,7 @@ func (s *store) get(name types.NamespacedName) any {
 func (s *store) list() []any {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	return slices.Collect(maps.Values(s.objects))
+	return slices.AppendSeq(make([]any, 0, len(s.objects)), maps.Values(s.objects))
 }
 
 // eventsBy returns the Events whose value in an index has a hash.

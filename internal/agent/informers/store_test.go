@@ -2,6 +2,7 @@ package informers
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -142,5 +143,58 @@ func TestStore_EventsChange_IndexesFollow(t *testing.T) {
 	}
 	if found(before) != 0 {
 		t.Errorf("after the deletion, %d Events are found, want none", found(before))
+	}
+}
+
+// Many Events share a bucket: those about one object, and others. Each is found until it is removed.
+func TestEventIndexes_RandomChanges_FindWhatIsThere(t *testing.T) {
+	var indexes eventIndexes
+	there := map[*cachedEvent]bool{}
+	var all []*cachedEvent
+	for i := range 60 {
+		uid := uint32(i%3) + 1 // a few objects, two of which share a bucket
+		if uid == 3 {
+			uid = eventBuckets + 1
+		}
+		all = append(all, &cachedEvent{hashes: eventHashes{eventsByUID: uid, eventsByName: uint32(i % 5)}})
+	}
+	random := rand.New(rand.NewPCG(1, 2))
+	for range 5000 {
+		ev := all[random.IntN(len(all))]
+		if there[ev] {
+			indexes.remove(ev)
+		} else {
+			indexes.add(ev)
+		}
+		there[ev] = !there[ev]
+		for index := range eventIndexCount {
+			want := map[uint32]int{}
+			for _, ev := range all {
+				if there[ev] && ev.hashes[index] != 0 {
+					want[ev.hashes[index]]++
+				}
+			}
+			for hash, n := range want {
+				found := indexes.find(index, hash)
+				for _, ev := range found {
+					if !there[ev] || ev.hashes[index] != hash {
+						t.Fatalf("index %d finds an Event that was removed, or has another hash than %d", index, hash)
+					}
+				}
+				if len(found) != n {
+					t.Fatalf("index %d finds %d Events with the hash %d, want %d", index, len(found), hash, n)
+				}
+			}
+		}
+	}
+	for ev, is := range there {
+		if is {
+			indexes.remove(ev)
+		}
+	}
+	for index, buckets := range indexes {
+		if len(buckets) > 0 {
+			t.Errorf("index %d keeps %d buckets without Events", index, len(buckets))
+		}
 	}
 }

@@ -26,8 +26,8 @@ type lists interface {
 	ListedCount() int
 }
 
-// transform returns a function that removes unused parts of an object before it enters the cache. client-go calls it
-// more than once for some objects.
+// transform returns a function that removes unused parts of an object before it enters the cache. It is called more than once for
+// some objects.
 //
 // It redacts the objects that the cache keeps whole. It keeps no confidential field of others.
 func transform(gvk schema.GroupVersionKind, lists lists, redaction *redact.Live) cache.TransformFunc {
@@ -53,7 +53,7 @@ func transform(gvk schema.GroupVersionKind, lists lists, redaction *redact.Live)
 				return unlessLarge(o, lists.ListedCount()), nil
 			}
 			return newStub(o), nil
-		default: // a cached Event or Pod, a stub, or a tombstone
+		default: // already in this form
 			return obj, nil
 		}
 	}

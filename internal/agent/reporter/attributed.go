@@ -62,11 +62,13 @@ type attributedObjects struct {
 	recorded map[types.UID]recordHash
 }
 
-// recordHash is the hash of an [objectRecord] that the store has; 0 if an earlier process wrote it. Many Pods have the same owners, which
-// are written once.
+// recordHash is the hash of an [objectRecord] that was put into the store, so that an owner of many Pods is put once. A state file that is
+// damaged while the agent runs loses these records until they change.
 type recordHash uint64
 
 var recordSeed = maphash.MakeSeed()
+
+func hashRecord(value []byte) recordHash { return recordHash(maphash.Bytes(recordSeed, value)) }
 
 // attributedUID is the UID of an attributedObject. The Pods of a resource share their attribution.
 type attributedUID struct {
@@ -137,10 +139,10 @@ func (a *attributedObjects) put(r objectRecord) {
 	if err != nil {
 		return // the API server sets the times of an object's metadata, so this does not happen
 	}
-	hash := recordHash(max(maphash.Bytes(recordSeed, value), 1))
+	hash := hashRecord(value)
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.recorded[r.UID] != hash {
+	if before, ok := a.recorded[r.UID]; !ok || before != hash {
 		a.recorded[r.UID] = hash
 		a.store.Put(objectTable, string(r.UID), value)
 	}
@@ -186,7 +188,7 @@ func (a *attributedObjects) restore(targets *target.Registry, now time.Time) {
 			continue
 		}
 		a.mu.Lock()
-		a.recorded[r.UID] = 0
+		a.recorded[r.UID] = hashRecord(value)
 		a.mu.Unlock()
 		r.LookedUp = now
 		if r.DeletedAt.IsZero() {

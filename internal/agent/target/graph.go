@@ -14,7 +14,7 @@ type graph struct {
 	children map[types.UID]map[*node]struct{} // by the owner's UID, whether the owner is known or not
 	labelled map[Instance]map[*node]struct{}
 
-	// latest is the known object of a name that was recorded last. earlier has the others.
+	// latest is the known object of a name that was recorded last or, after its removal, any other one. earlier has the others.
 	latest  map[compactRef]*node
 	earlier map[compactRef]map[*node]struct{}
 	// referenced counts the owner references with a name; see countReference.

@@ -35,6 +35,7 @@ func (g *graph) setCurrent(n *node) {
 	}
 	g.latest[n.compactRef] = n
 	n.current = true
+	delete(g.aliases, n.ref())
 }
 
 // unlinkName is the reverse of setCurrent. One of the earlier objects, if there is any, becomes the latest, but not the current one.

@@ -1,6 +1,7 @@
 package target
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -39,19 +40,22 @@ type relations struct {
 
 var noRelations = &relations{}
 
-// instant is a [time.Time] in 8 bytes: the Unix time in nanoseconds, or 0 for the zero time.
+// instant is a [time.Time] in 8 bytes: the nanoseconds since epoch, or 0 for the zero time. Like epoch it has a monotonic clock, so a step
+// of the wall clock does not change ages.
 type instant int64
+
+var epoch = time.Now()
 
 func instantOf(t time.Time) instant {
 	if t.IsZero() {
 		return 0
 	}
-	return instant(t.UnixNano())
+	return instant(cmp.Or(t.Sub(epoch), 1))
 }
 
 func (i instant) time() time.Time {
 	if i == 0 {
 		return time.Time{}
 	}
-	return time.Unix(0, int64(i))
+	return epoch.Add(time.Duration(i))
 }
