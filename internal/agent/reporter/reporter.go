@@ -191,7 +191,7 @@ func (r *Reporter) loop(ctx context.Context) {
 			r.sink.ForgetRestoredEvents()
 		case now := <-prune.C:
 			r.prune(now)
-			r.queueUnattributedEvents() // for owners that became known meanwhile
+			r.queues.requeueUnattributed() // for owners that became known meanwhile
 		}
 	}
 }
