@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// backoff spaces attempts. The first one is due at once, and each further one after a longer
-// wait than the one before. It starts again after a long time without an attempt.
+// backoff spaces attempts. The first one is due at once, and each further one after a longer wait than the one before. It starts again
+// after a long time without an attempt.
 type backoff struct {
 	first, most time.Duration
 	delay       time.Duration

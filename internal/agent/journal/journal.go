@@ -152,13 +152,16 @@ func (s *state) resize(at id, value []byte) {
 		sizes = map[string]int{}
 		s.sizes[at.table] = sizes
 	}
-	size := len(at.key) + len(value) + overhead
+	size := sizeOf(at.key, value)
 	sizes[at.key] = size
 	s.bytes += int64(size)
 }
 
 // overhead is about how many bytes of the file a record takes besides its key and value.
 const overhead = 32
+
+// sizeOf returns about how many bytes of the file a record takes.
+func sizeOf(key string, value []byte) int { return len(key) + len(value) + overhead }
 
 // Bytes returns about how many bytes the records take on disk, those to be committed included.
 func (j *Journal) Bytes() int64 {

@@ -110,7 +110,11 @@ func (f *logFile) write(changes map[id][]byte) error {
 	if err := f.repair(); err != nil {
 		return err
 	}
-	f.frame = slices.Grow(f.frame, min(sizeOf(changes), maxFrame)) // or it would be copied several times while it grows
+	size := 0
+	for at, value := range changes {
+		size += sizeOf(at.key, value)
+	}
+	f.frame = slices.Grow(f.frame, min(size, maxFrame)) // or it would be copied several times while it grows
 	for _, deletions := range []bool{false, true} {
 		for at, value := range changes {
 			if (value == nil) != deletions {
@@ -122,15 +126,6 @@ func (f *logFile) write(changes map[id][]byte) error {
 		}
 	}
 	return f.commit()
-}
-
-// sizeOf returns about how many bytes changes take.
-func sizeOf(changes map[id][]byte) int {
-	size := 0
-	for at, value := range changes {
-		size += len(at.key) + len(value) + overhead
-	}
-	return size
 }
 
 // appendTo adds a record to the frame, and writes the frame if it is large.

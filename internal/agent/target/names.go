@@ -14,7 +14,7 @@ type compactRef struct {
 	name       string
 }
 
-// collection stands for the objects of a kind in a namespace.
+// collection has the fields of a [Ref] that the objects of a kind in a namespace share.
 type collection struct{ group, kind, namespace string }
 
 func compact(ref Ref) compactRef {

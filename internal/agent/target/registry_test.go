@@ -242,15 +242,20 @@ func TestCurrent_LastUpsertedObjectHasTheName(t *testing.T) {
 	}
 }
 
-// Two kinds may serve one object under one UID, such as Events of two groups.
-func TestRegistry_Upsert_UIDWithAnotherName(t *testing.T) {
+// underTwoNames returns a registry with one object that two kinds serve under its UID, such as Events of two groups.
+func underTwoNames() (*Registry, []Object) {
 	r := NewRegistry()
 	first := Object{Identity: Identity{Ref: Ref{Kind: "Event", Namespace: "app", Name: "a"}, UID: "u"}}
 	second := first
 	second.Group = "events.k8s.io"
 	r.Upsert(first)
 	r.Upsert(second)
-	for _, o := range []Object{first, second} {
+	return r, []Object{first, second}
+}
+
+func TestRegistry_Upsert_UIDWithAnotherName(t *testing.T) {
+	r, objects := underTwoNames()
+	for _, o := range objects {
 		if got, ok := r.ExistingObject(o.Ref); !ok || got.UID != "u" {
 			t.Errorf("the object of %v is %v, %t, want that with the UID u", o.Ref, got, ok)
 		}
@@ -258,14 +263,9 @@ func TestRegistry_Upsert_UIDWithAnotherName(t *testing.T) {
 }
 
 func TestRegistry_UIDWithAnotherName_Removed_IsEmpty(t *testing.T) {
-	r := NewRegistry()
-	first := Object{Identity: Identity{Ref: Ref{Kind: "Event", Namespace: "app", Name: "a"}, UID: "u"}}
-	second := first
-	second.Group = "events.k8s.io"
-	r.Upsert(first)
-	r.Upsert(second)
+	r, objects := underTwoNames()
 	r.Delete("u", start)
-	for _, o := range []Object{first, second} {
+	for _, o := range objects {
 		if got, ok := r.ExistingObject(o.Ref); ok {
 			t.Errorf("the deleted object of %v is %v", o.Ref, got)
 		}
