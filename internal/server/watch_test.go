@@ -129,6 +129,22 @@ func (e *events) next(t *testing.T) string {
 	return ""
 }
 
+// until returns the next event with a text. It fails after two minutes of silence.
+func (e *events) until(t *testing.T, text string) string {
+	t.Helper()
+	for pings := 0; pings < int(2*time.Minute/pingInterval); {
+		event := e.next(t)
+		if strings.Contains(event, text) {
+			return event
+		}
+		if strings.Contains(event, "event: ping") {
+			pings++
+		}
+	}
+	t.Fatalf("the watch sent no event with %s", text)
+	return ""
+}
+
 func TestWatch_Events(t *testing.T) {
 	url, subscribed, _ := newWatchServer(t, time.Minute)
 	stream := open(t, url+"/v0/workloads/watch?status=Down,Error&type=WorkloadInstance&cluster=c&text=x&lastEventID=5", http.Header{})
@@ -186,6 +202,26 @@ func TestWatch_Silence_SendsPings(t *testing.T) {
 	if rest, err := io.ReadAll(stream.response.Body); err != nil {
 		t.Errorf("at the end the stream has %s, error %v; want no error", rest, err)
 	}
+}
+
+// endedSubscription ends when the wait of Next does.
+type endedSubscription struct{ *fakeSubscription }
+
+func (*endedSubscription) Next(ctx context.Context) ([]*store.Change, error) {
+	<-ctx.Done()
+	return nil, store.ErrEnded
+}
+
+// A ping instead of the end would keep the stream open.
+func TestWatch_EndDuringSilence_EndsStream(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ws := &watches{pingInterval: pingInterval}
+		written := &writesRecorder{}
+		stream := newEventStream(written, newWatchBudget(auth.Principal{}))
+		if err := ws.step(t.Context(), stream, &endedSubscription{&fakeSubscription{}}); !errors.Is(err, store.ErrEnded) {
+			t.Errorf("the stream continues with %q, error %v; want error %v", written.text.String(), err, store.ErrEnded)
+		}
+	})
 }
 
 func TestWatch_Parameters(t *testing.T) {
@@ -385,17 +421,19 @@ func TestWatch_Resumes(t *testing.T) {
 	last, _, _ := strings.Cut(strings.TrimPrefix(event, "id: "), "\n")
 	again := open(t, url+"/v0/workloads/watch", http.Header{"Last-Event-Id": {last}})
 	again.next(t)
-	for event := ""; !strings.Contains(event, fmt.Sprintf(`"id":"%d"`, second)); {
-		event = again.next(t)
-	}
+	again.until(t, fmt.Sprintf(`"id":"%d"`, second))
 	only := open(t, fmt.Sprintf("%s/v0/workloads/watch?type=WorkloadInstance&id=%d", url, first), http.Header{})
 	only.next(t)
-	call(t, exchange{method: http.MethodPatch, path: fmt.Sprintf("%s/v0/workload-instances/%d", url, second), body: `{"Status":"Down"}`})
-	call(t, exchange{method: http.MethodDelete, path: fmt.Sprintf("%s/v0/workload-instances/%d", url, first)})
-	for event := ""; !strings.Contains(event, `"gone":true`); {
-		if event = only.next(t); !strings.Contains(event, `"name":"first"`) {
-			t.Errorf("the watch of one workload sent %s, want workload first", event)
+	for _, x := range []exchange{
+		{method: http.MethodPatch, path: fmt.Sprintf("%s/v0/workload-instances/%d", url, second), body: `{"Status":"Down"}`},
+		{method: http.MethodDelete, path: fmt.Sprintf("%s/v0/workload-instances/%d", url, first)},
+	} {
+		if code, answer := call(t, x); code != http.StatusOK {
+			t.Fatalf("%s: the answer is %d %s, want %d", x.method, code, answer, http.StatusOK)
 		}
+	}
+	if event := only.until(t, "event: workload"); !strings.Contains(event, `"name":"first"`) || !strings.Contains(event, `"gone":true`) {
+		t.Errorf("the watch of one workload sent %s, want the removal of workload first", event)
 	}
 	for _, id := range []string{"0", "1"} {
 		forgotten := open(t, url+"/v0/workloads/watch?lastEventID="+id, http.Header{})
