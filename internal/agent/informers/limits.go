@@ -69,6 +69,7 @@ func limitState(in corev1.ContainerState) corev1.ContainerState {
 	if w := in.Waiting; w != nil {
 		in.Waiting = &corev1.ContainerStateWaiting{Reason: shorten(w.Reason, maxStatusText), Message: shorten(w.Message, maxStatusText)}
 	}
+	in.Running = in.Running.DeepCopy()
 	if t := in.Terminated; t != nil {
 		limited := *t
 		limited.Reason, limited.Message = shorten(t.Reason, maxStatusText), shorten(t.Message, maxStatusText)

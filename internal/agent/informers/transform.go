@@ -82,7 +82,7 @@ func trimMeta(o metav1.Object) metav1.ObjectMeta {
 		Labels:            instanceLabels(o.GetLabels()),
 		Annotations:       eventsAnnotation(o.GetAnnotations()),
 		OwnerReferences:   limitOwners(o.GetOwnerReferences()),
-		DeletionTimestamp: o.GetDeletionTimestamp(),
+		DeletionTimestamp: o.GetDeletionTimestamp().DeepCopy(),
 	}
 }
 
@@ -146,7 +146,8 @@ func trimEndpoints(value any) any {
 	return trimmed
 }
 
-// trimPod keeps the fields that health reads, and those of the reports about terminated containers and of the facts of a Pod.
+// trimPod keeps the fields that health reads, and those of the reports about terminated containers and of the facts of a Pod. The times
+// and the states of the copy may be changed.
 func trimPod(pod *corev1.Pod) corev1.Pod {
 	out := corev1.Pod{ObjectMeta: trimMeta(pod)}
 	if revision, ok := pod.Labels[appsv1.ControllerRevisionHashLabelKey]; ok {
@@ -162,7 +163,7 @@ func trimPod(pod *corev1.Pod) corev1.Pod {
 	}
 	out.Status.Phase = pod.Status.Phase
 	out.Status.Reason, out.Status.Message = shorten(pod.Status.Reason, maxStatusText), shorten(pod.Status.Message, maxStatusText)
-	out.Status.StartTime, out.Status.NominatedNodeName = pod.Status.StartTime, pod.Status.NominatedNodeName
+	out.Status.StartTime, out.Status.NominatedNodeName = pod.Status.StartTime.DeepCopy(), pod.Status.NominatedNodeName
 	out.Status.Conditions = limitConditions(pod.Status.Conditions)
 	out.Status.InitContainerStatuses = trimContainers(pod.Status.InitContainerStatuses, pod.Spec.InitContainers)
 	out.Status.ContainerStatuses = trimContainers(pod.Status.ContainerStatuses, pod.Spec.Containers)
