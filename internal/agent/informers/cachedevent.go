@@ -1,8 +1,8 @@
 package informers
 
 import (
+	"bytes"
 	"cmp"
-	"fmt"
 	"strings"
 	"unique"
 
@@ -25,11 +25,11 @@ const (
 // four times the memory, and the cache has all Events of the cluster: most belong to no workload, and anybody may create them. It is
 // decoded in 2 µs.
 type cachedEvent struct {
-	common  unique.Handle[commonFields]
-	name    string
-	encoded []byte // protobuf of a corev1.Event, without the fields above, and with short forms: see shortUID and shortName
-	hashes  eventHashes
-	places  eventPlaces // changed by the indexes of the store
+	common unique.Handle[commonFields]
+	name   string
+	own    []byte // the fields that eachEventField visits, with short forms: see shortUID and shortName
+	hashes eventHashes
+	places eventPlaces // changed by the indexes of the store
 }
 
 // commonFields are the fields that many Events have in common.
@@ -39,7 +39,7 @@ type commonFields struct {
 	shortened                                           bool // the Event has a longer reason or message
 }
 
-func newCachedEvent(ev *corev1.Event) (*cachedEvent, error) {
+func newCachedEvent(ev *corev1.Event) *cachedEvent {
 	involved := limitReference(ev.InvolvedObject)
 	common := commonFields{
 		namespace:          ev.Namespace,
@@ -58,18 +58,48 @@ func newCachedEvent(ev *corev1.Event) (*cachedEvent, error) {
 			Name: shortName(involved.Name, ev.Name), UID: shortUID(involved.UID),
 		},
 		Message:        shorten(ev.Message, maxCachedMessage),
-		Series:         ev.Series,
+		Series:         ev.Series.DeepCopy(),
 		Count:          ev.Count,
 		FirstTimestamp: ev.FirstTimestamp,
 		LastTimestamp:  ev.LastTimestamp,
 		EventTime:      ev.EventTime,
 	}
-	encoded, err := own.Marshal()
-	if err != nil {
-		return nil, fmt.Errorf("encode Event %s/%s: %w", ev.Namespace, ev.Name, err)
-	}
 	common.shortened = common.reason != ev.Reason || own.Message != ev.Message
-	return &cachedEvent{common: unique.Make(common), name: ev.Name, encoded: encoded, hashes: hashesOf(involved)}, nil
+	buffer := newBuffer()
+	defer buffers.Put(buffer)
+	encoder := fieldCodec{encoded: (*buffer)[:0]}
+	eachEventField(&own, &encoder)
+	*buffer = encoder.encoded
+	return &cachedEvent{common: unique.Make(common), name: ev.Name, own: bytes.Clone(encoder.encoded), hashes: hashesOf(involved)}
+}
+
+// eachEventField visits the fields that few Events have in common, those of the metadata first.
+func eachEventField(ev *corev1.Event, f *fieldCodec) {
+	eachEventMetadata(&ev.ObjectMeta, f)
+	f.text(&ev.InvolvedObject.Name)
+	f.text((*string)(&ev.InvolvedObject.UID))
+	f.text(&ev.Message)
+	f.number(&ev.Count)
+	f.time(&ev.FirstTimestamp)
+	f.time(&ev.LastTimestamp)
+	f.microTime(&ev.EventTime)
+	hasSeries := int32(0)
+	if ev.Series != nil {
+		hasSeries = 1
+	}
+	if f.number(&hasSeries); hasSeries == 1 { // it is 0 after it was encoded
+		ev.Series = &corev1.EventSeries{}
+	}
+	if ev.Series != nil {
+		f.number(&ev.Series.Count)
+		f.microTime(&ev.Series.LastObservedTime)
+	}
+}
+
+func eachEventMetadata(o *metav1.ObjectMeta, f *fieldCodec) {
+	f.text((*string)(&o.UID))
+	f.text(&o.ResourceVersion)
+	f.time(&o.CreationTimestamp)
 }
 
 // anyEvent and isWarning select Events without decoding them.
@@ -80,9 +110,7 @@ func (e *cachedEvent) isWarning() bool { return e.common.Value().eventType == co
 // event returns the Event with the fields that the cache has.
 func (e *cachedEvent) event() *corev1.Event {
 	ev, common := &corev1.Event{}, e.common.Value()
-	if err := ev.Unmarshal(e.encoded); err != nil { // newCachedEvent encoded it
-		panic(fmt.Sprintf("decode an Event of namespace %s: %v", common.namespace, err))
-	}
+	eachEventField(ev, decoderOf(e.own))
 	e.restore(&ev.ObjectMeta)
 	ev.Type, ev.Reason, ev.Source.Component = common.eventType, common.reason, common.component
 	involved := &ev.InvolvedObject
@@ -104,7 +132,8 @@ func (e *cachedEvent) DeepCopyObject() runtime.Object { return e }
 
 // GetObjectMeta implements metav1.ObjectMetaAccessor. It returns the metadata that the cache has.
 func (e *cachedEvent) GetObjectMeta() metav1.Object {
-	meta := decodeMetadata(e.encoded)
+	meta := &metav1.ObjectMeta{}
+	eachEventMetadata(meta, decoderOf(e.own))
 	e.restore(meta)
 	return meta
 }

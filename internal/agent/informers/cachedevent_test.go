@@ -111,11 +111,7 @@ func decoded[T any, P interface {
 // cachedForm returns what the cache keeps of an Event.
 func cachedForm(t *testing.T, ev *corev1.Event) *cachedEvent {
 	t.Helper()
-	cached, err := newCachedEvent(decoded(t, ev))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return cached
+	return newCachedEvent(decoded(t, ev))
 }
 
 func TestCachedEvent_ReportEqualsThatOfTheWholeEvent(t *testing.T) {

@@ -112,11 +112,7 @@ func decodeEvent(encoded []byte) (runtime.Object, error) {
 	if ev.Name == "" {
 		return ev.DeepCopy(), nil
 	}
-	cached, err := newCachedEvent(ev)
-	if err != nil {
-		return nil, err
-	}
-	return cached, nil
+	return newCachedEvent(ev), nil
 }
 
 // protobufPrefix begins an encoded object. See https://kubernetes.io/docs/reference/using-api/api-concepts/#protobuf-encoding.

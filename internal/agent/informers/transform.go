@@ -34,7 +34,7 @@ func transform(gvk schema.GroupVersionKind, lists lists, redaction *redact.Live)
 	return func(obj any) (any, error) {
 		switch o := obj.(type) {
 		case *corev1.Event:
-			return newCachedEvent(o)
+			return newCachedEvent(o), nil
 		case *corev1.Pod:
 			return newCachedPod(o)
 		case *unstructured.Unstructured:

@@ -73,6 +73,21 @@ func BenchmarkCachedPod(b *testing.B) {
 	}
 }
 
+// BenchmarkCachedEvent encodes a watched Event for the cache, and decodes it as a report does.
+func BenchmarkCachedEvent(b *testing.B) {
+	do := transform(eventKind, allListed(false), nil)
+	b.ReportAllocs()
+	for b.Loop() {
+		cached, err := do(unownedEvent(1))
+		if err != nil {
+			b.Fatal(err)
+		}
+		if cached.(*cachedEvent).event().Name == "" {
+			b.Fatal("the name is lost")
+		}
+	}
+}
+
 func runningPod() *corev1.Pod {
 	yes, started := true, metav1.Unix(1_700_000_000, 0)
 	pod := &corev1.Pod{

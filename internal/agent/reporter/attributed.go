@@ -3,7 +3,6 @@ package reporter
 import (
 	"encoding/json"
 	"hash/maphash"
-	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -58,7 +57,7 @@ type attributedObjects struct {
 	store Store
 
 	mu       sync.Mutex
-	byName   map[target.Ref][]attributedUID
+	byName   map[target.CompactRef][]attributedUID
 	recorded map[types.UID]recordHash
 }
 
@@ -77,7 +76,7 @@ type attributedUID struct {
 }
 
 func newAttributedObjects(store Store) *attributedObjects {
-	return &attributedObjects{store: store, byName: map[target.Ref][]attributedUID{}, recorded: map[types.UID]recordHash{}}
+	return &attributedObjects{store: store, byName: map[target.CompactRef][]attributedUID{}, recorded: map[types.UID]recordHash{}}
 }
 
 // add adds an object, and reports whether it was not there before.
@@ -85,10 +84,11 @@ func (a *attributedObjects) add(o attributedObject) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	added := attributedUID{unique.Make(o.Attribution), o.UID}
-	if slices.Contains(a.byName[o.Ref], added) {
+	name := target.Compact(o.Ref)
+	if slices.Contains(a.byName[name], added) {
 		return false
 	}
-	a.byName[o.Ref] = append(a.byName[o.Ref], added)
+	a.byName[name] = append(a.byName[name], added)
 	return true
 }
 
@@ -96,7 +96,11 @@ func (a *attributedObjects) add(o attributedObject) bool {
 func (a *attributedObjects) names() []target.Ref {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return slices.Collect(maps.Keys(a.byName))
+	out := make([]target.Ref, 0, len(a.byName))
+	for name := range a.byName {
+		out = append(out, name.Ref())
+	}
+	return out
 }
 
 // removeExcept removes the objects of a name, except those to keep, and returns both.
@@ -104,7 +108,8 @@ func (a *attributedObjects) removeExcept(ref target.Ref, keep func(attributedObj
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	var stay []attributedUID
-	for _, named := range a.byName[ref] {
+	name := target.Compact(ref)
+	for _, named := range a.byName[name] {
 		o := attributedObject{named.attribution.Value(), target.Identity{Ref: ref, UID: named.uid}}
 		if keep(o) {
 			kept, stay = append(kept, o), append(stay, named)
@@ -113,9 +118,9 @@ func (a *attributedObjects) removeExcept(ref target.Ref, keep func(attributedObj
 		}
 	}
 	if len(stay) == 0 {
-		delete(a.byName, ref)
+		delete(a.byName, name)
 	} else {
-		a.byName[ref] = stay
+		a.byName[name] = stay
 	}
 	return kept, removed
 }

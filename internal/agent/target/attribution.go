@@ -99,7 +99,7 @@ func (r *Registry) attributionsByListing(ref Ref, listed bool) []Attribution {
 // attributionsByOwner returns an attribution for each listing of an owner.
 func (r *Registry) attributionsByOwner(owner Identity) []Attribution {
 	if n := r.graph.nodes[owner.UID]; n != nil {
-		return r.attributionsByListing(n.ref(), false)
+		return r.attributionsByListing(n.Ref(), false)
 	}
 	var found []Attribution
 	for _, ref := range ownerRefs(owner) {

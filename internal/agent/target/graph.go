@@ -15,10 +15,10 @@ type graph struct {
 	labelled map[Instance]map[*node]struct{}
 
 	// latest is the known object of a name that was recorded last or, after its removal, any other one. earlier has the others.
-	latest  map[compactRef]*node
-	earlier map[compactRef]map[*node]struct{}
+	latest  map[CompactRef]*node
+	earlier map[CompactRef]map[*node]struct{}
 	// referenced counts the owner references with a name; see countReference.
-	referenced map[compactRef]*uidCounts
+	referenced map[CompactRef]*uidCounts
 	// aliases are further names of known objects. Two kinds may serve one object under one UID.
 	aliases map[Ref]types.UID
 }
@@ -28,9 +28,9 @@ func newGraph() graph {
 		nodes:      map[types.UID]*node{},
 		children:   map[types.UID]map[*node]struct{}{},
 		labelled:   map[Instance]map[*node]struct{}{},
-		latest:     map[compactRef]*node{},
-		earlier:    map[compactRef]map[*node]struct{}{},
-		referenced: map[compactRef]*uidCounts{},
+		latest:     map[CompactRef]*node{},
+		earlier:    map[CompactRef]map[*node]struct{}{},
+		referenced: map[CompactRef]*uidCounts{},
 		aliases:    map[Ref]types.UID{},
 	}
 }
@@ -50,7 +50,7 @@ func (g *graph) upsert(o Object) bool {
 		g.unlink(old)
 	}
 	n := &node{
-		compactRef: compact(o.Ref), uid: o.UID, relations: g.relationsOf(o), lookedUp: instantOf(o.LookedUp), dropsEvents: o.DropsEvents,
+		CompactRef: Compact(o.Ref), uid: o.UID, relations: g.relationsOf(o), lookedUp: instantOf(o.LookedUp), dropsEvents: o.DropsEvents,
 	}
 	g.nodes[o.UID] = n
 	g.setCurrent(n)
@@ -68,7 +68,7 @@ func (g *graph) upsert(o Object) bool {
 // taken its name. The node takes over the strings of the new version, because the cache no longer has those of the old one.
 func (g *graph) refresh(n *node, o Object) {
 	n.lookedUp, n.deletedAt, n.dropsEvents = instantOf(o.LookedUp), 0, o.DropsEvents
-	if n.ref() != o.Ref {
+	if n.Ref() != o.Ref {
 		g.aliases[o.Ref] = n.uid
 		return
 	}
@@ -194,13 +194,13 @@ func (g *graph) newOwners(uid types.UID, seen map[types.UID]struct{}) iter.Seq[I
 // must not reach into another namespace. A reference to an unknown object is valid.
 func (g *graph) isValid(owner Identity) bool {
 	n := g.nodes[owner.UID]
-	return n == nil || slices.Contains(ownerRefs(owner), n.ref())
+	return n == nil || slices.Contains(ownerRefs(owner), n.Ref())
 }
 
 // matches reports whether an owner may have a name. For an unknown owner the reference to it decides.
 func (g *graph) matches(owner Identity, ref Ref) bool {
 	if n := g.nodes[owner.UID]; n != nil {
-		return n.ref() == ref
+		return n.Ref() == ref
 	}
 	return slices.Contains(ownerRefs(owner), ref)
 }

@@ -8,8 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// compactRef is a [Ref] in 24 bytes instead of 64. Equal Refs have equal forms.
-type compactRef struct {
+// CompactRef is a [Ref] in 24 bytes instead of 64. Equal Refs have equal forms.
+type CompactRef struct {
 	collection unique.Handle[collection]
 	name       string
 }
@@ -17,37 +17,39 @@ type compactRef struct {
 // collection has the fields of a [Ref] that the objects of a kind in a namespace share.
 type collection struct{ group, kind, namespace string }
 
-func compact(ref Ref) compactRef {
-	return compactRef{unique.Make(collection{ref.Group, ref.Kind, ref.Namespace}), ref.Name}
+// Compact returns the compact form of a Ref.
+func Compact(ref Ref) CompactRef {
+	return CompactRef{unique.Make(collection{ref.Group, ref.Kind, ref.Namespace}), ref.Name}
 }
 
-func (c compactRef) ref() Ref {
+// Ref returns the Ref whose form this is.
+func (c CompactRef) Ref() Ref {
 	in := c.collection.Value()
 	return Ref{Group: in.group, Kind: in.kind, Namespace: in.namespace, Name: c.name}
 }
 
 // setCurrent records that an object exists under its name.
 func (g *graph) setCurrent(n *node) {
-	if latest := g.latest[n.compactRef]; latest != nil && latest != n {
+	if latest := g.latest[n.CompactRef]; latest != nil && latest != n {
 		latest.current = false
-		add(g.earlier, n.compactRef, latest)
-		remove(g.earlier, n.compactRef, n)
+		add(g.earlier, n.CompactRef, latest)
+		remove(g.earlier, n.CompactRef, n)
 	}
-	g.latest[n.compactRef] = n
+	g.latest[n.CompactRef] = n
 	n.current = true
-	delete(g.aliases, n.ref())
+	delete(g.aliases, n.Ref())
 }
 
 // unlinkName is the reverse of setCurrent. One of the earlier objects, if there is any, becomes the latest, but not the current one.
 func (g *graph) unlinkName(n *node) {
-	if g.latest[n.compactRef] != n {
-		remove(g.earlier, n.compactRef, n)
+	if g.latest[n.CompactRef] != n {
+		remove(g.earlier, n.CompactRef, n)
 		return
 	}
-	delete(g.latest, n.compactRef)
-	for other := range g.earlier[n.compactRef] {
-		g.latest[n.compactRef] = other
-		remove(g.earlier, n.compactRef, other)
+	delete(g.latest, n.CompactRef)
+	for other := range g.earlier[n.CompactRef] {
+		g.latest[n.CompactRef] = other
+		remove(g.earlier, n.CompactRef, other)
 		break
 	}
 }
@@ -56,7 +58,7 @@ func (g *graph) unlinkName(n *node) {
 // see ownerRefs.
 func (g *graph) countReference(owner Identity, n int) {
 	for _, ref := range ownerRefs(owner) {
-		key := compact(ref)
+		key := Compact(ref)
 		counts := g.referenced[key]
 		if counts == nil {
 			counts = &uidCounts{}
@@ -76,7 +78,7 @@ func (g *graph) pruneAliases() {
 
 // existing returns the existing object of a name.
 func (g *graph) existing(ref Ref) (Identity, bool) {
-	if n := g.latest[compact(ref)]; n != nil && n.current {
+	if n := g.latest[Compact(ref)]; n != nil && n.current {
 		return Identity{Ref: ref, UID: n.uid}, true
 	}
 	if n := g.nodes[g.aliases[ref]]; n != nil && n.exists() {
@@ -87,10 +89,10 @@ func (g *graph) existing(ref Ref) (Identity, bool) {
 
 // uidsOf returns all known UIDs of a name: those of objects, and those of owner references.
 func (g *graph) uidsOf(ref Ref) []types.UID {
-	key := compact(ref)
+	key := Compact(ref)
 	out := slices.DeleteFunc(g.referenced[key].uids(), func(uid types.UID) bool {
 		n := g.nodes[uid]
-		return n != nil && n.compactRef == key // added below
+		return n != nil && n.CompactRef == key // added below
 	})
 	if n := g.latest[key]; n != nil {
 		out = append(out, n.uid)

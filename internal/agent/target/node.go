@@ -10,7 +10,7 @@ import (
 
 // node is a known [Object] in less than half of its size. There is one for each object of the watched kinds.
 type node struct {
-	compactRef
+	CompactRef
 	uid types.UID
 	*relations
 	deletedAt   instant // zero while the object exists
@@ -19,7 +19,7 @@ type node struct {
 	current     bool // the object exists, and no other one was recorded under its name later
 }
 
-func (n *node) identity() Identity { return Identity{Ref: n.ref(), UID: n.uid} }
+func (n *node) identity() Identity { return Identity{Ref: n.Ref(), UID: n.uid} }
 
 func (n *node) object() Object {
 	return Object{Identity: n.identity(), Owners: n.owners, Instances: n.instances, DropsEvents: n.dropsEvents, LookedUp: n.lookedUp.time()}

@@ -39,7 +39,7 @@ func (r *Registry) DropKind(kind schema.GroupKind) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, n := range r.graph.nodes {
-		if n.ref().GroupKind() == kind {
+		if n.Ref().GroupKind() == kind {
 			r.markAffected(n.uid)
 			r.graph.remove(n.uid)
 		}
@@ -74,7 +74,7 @@ func (r *Registry) Prune(now time.Time) {
 // retention returns how long a deleted object is kept. An object whose name suggests an owner is kept as long as one that
 // belongs to a workload. If it were dropped earlier, InferOwner would treat the object as unknown and attribute it.
 func (r *Registry) retention(n *node) time.Duration {
-	if len(r.attributions(n.identity())) > 0 || r.infer(n.ref()).attributed {
+	if len(r.attributions(n.identity())) > 0 || r.infer(n.Ref()).attributed {
 		return retainAttributed
 	}
 	return retainUnattributed
