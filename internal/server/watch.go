@@ -131,7 +131,7 @@ func (ws *watches) step(ctx context.Context, events *eventStream, s subscription
 	switch {
 	case errors.Is(err, store.ErrReset):
 		return events.bare(eventReset, placeOf(s))
-	case errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil:
+	case errors.Is(err, context.DeadlineExceeded) && wait.Err() != nil && ctx.Err() == nil:
 		return events.bare(eventPing, placeOf(s))
 	case err != nil:
 		return err

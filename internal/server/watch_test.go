@@ -129,7 +129,7 @@ func (e *events) next(t *testing.T) string {
 	return ""
 }
 
-// until returns the next event with a text. It fails after two minutes of silence.
+// until returns the next event with a text. It fails after the pings of two minutes.
 func (e *events) until(t *testing.T, text string) string {
 	t.Helper()
 	for pings := 0; pings < int(2*time.Minute/pingInterval); {

@@ -22,8 +22,7 @@ const (
 )
 
 // cachedEvent is the form of an Event in the cache: the fields that reports and health read, most of them encoded. A corev1.Event takes
-// four times the memory, and the cache has all Events of the cluster: most belong to no workload, and anybody may create them. It is
-// decoded in 2 µs.
+// five times the memory, and the cache has all Events of the cluster: most belong to no workload, and anybody may create them.
 type cachedEvent struct {
 	common unique.Handle[commonFields]
 	name   string
@@ -50,7 +49,7 @@ func newCachedEvent(ev *corev1.Event) *cachedEvent {
 		involvedKind:       involved.Kind,
 		involvedNamespace:  involved.Namespace,
 	}
-	own := corev1.Event{
+	kept := corev1.Event{
 		ObjectMeta: metav1.ObjectMeta{
 			UID: shortUID(ev.UID), ResourceVersion: ev.ResourceVersion, CreationTimestamp: ev.CreationTimestamp,
 		},
@@ -64,11 +63,11 @@ func newCachedEvent(ev *corev1.Event) *cachedEvent {
 		LastTimestamp:  ev.LastTimestamp,
 		EventTime:      ev.EventTime,
 	}
-	common.shortened = common.reason != ev.Reason || own.Message != ev.Message
-	buffer := newBuffer()
+	common.shortened = common.reason != ev.Reason || kept.Message != ev.Message
+	buffer := getBuffer()
 	defer buffers.Put(buffer)
 	encoder := fieldCodec{encoded: (*buffer)[:0]}
-	eachEventField(&own, &encoder)
+	eachEventField(&kept, &encoder)
 	*buffer = encoder.encoded
 	return &cachedEvent{common: unique.Make(common), name: ev.Name, own: bytes.Clone(encoder.encoded), hashes: hashesOf(involved)}
 }
@@ -83,14 +82,10 @@ func eachEventField(ev *corev1.Event, f *fieldCodec) {
 	f.time(&ev.FirstTimestamp)
 	f.time(&ev.LastTimestamp)
 	f.microTime(&ev.EventTime)
-	hasSeries := int32(0)
-	if ev.Series != nil {
-		hasSeries = 1
-	}
-	if f.number(&hasSeries); hasSeries == 1 { // it is 0 after it was encoded
-		ev.Series = &corev1.EventSeries{}
-	}
-	if ev.Series != nil {
+	if f.present(ev.Series != nil) {
+		if ev.Series == nil {
+			ev.Series = &corev1.EventSeries{}
+		}
 		f.number(&ev.Series.Count)
 		f.microTime(&ev.Series.LastObservedTime)
 	}

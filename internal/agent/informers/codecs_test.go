@@ -2,6 +2,7 @@ package informers
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"io"
 	"reflect"
@@ -10,6 +11,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apiresource "k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -46,12 +48,27 @@ func TestWatchedPod_CachesTheSameAsAWholePod(t *testing.T) {
 		if !ok {
 			t.Fatalf("%s: the watch decodes a Pod as %T", name, got)
 		}
-		want, err := newCachedPod(pod)
+		before := pod.DeepCopy()
+		whole, err := newCachedPod(pod)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if !reflect.DeepEqual(got.pod(), want.pod()) {
-			t.Errorf("%s: the cache has\n     %v, want\n     %v", name, got.pod(), want.pod())
+		if !reflect.DeepEqual(pod, before) {
+			t.Errorf("%s: the Pod is\n     %v after it was cached, want\n     %v", name, pod, before)
+		}
+		want := trimPod(pod)
+		for form, cached := range map[string]*cachedPod{"watched": got, "whole": whole} {
+			if !apiequality.Semantic.DeepEqual(cached.pod(), &want) {
+				t.Errorf("%s, from the %s Pod: the cache has\n     %v, want\n     %v", name, form, cached.pod(), &want)
+			}
+			metadata := want.ObjectMeta.DeepCopy()
+			metadata.CreationTimestamp = metav1.Time{}
+			if metadata.DeletionTimestamp != nil {
+				metadata.DeletionTimestamp = &metav1.Time{}
+			}
+			if !apiequality.Semantic.DeepEqual(cached.metadata(), metadata) {
+				t.Errorf("%s, from the %s Pod: the metadata are\n     %v, want\n     %v", name, form, cached.metadata(), metadata)
+			}
 		}
 		encoded, err := pod.Marshal()
 		if err != nil {
@@ -79,8 +96,29 @@ func TestWatchedEvent_CachesTheSameAsAWholeEvent(t *testing.T) {
 		if !ok {
 			t.Fatalf("%s: the watch decodes an Event as %T", name, watched)
 		}
-		if got, want := watched.event(), cachedForm(t, ev).event(); !reflect.DeepEqual(got, want) {
-			t.Errorf("%s: the cache has\n     %v, want\n     %v", name, got, want)
+		before := ev.DeepCopy()
+		whole := newCachedEvent(ev)
+		if !reflect.DeepEqual(ev, before) {
+			t.Errorf("%s: the Event is\n     %v after it was cached, want\n     %v", name, ev, before)
+		}
+		want := &corev1.Event{
+			ObjectMeta: metav1.ObjectMeta{
+				Namespace: ev.Namespace, Name: ev.Name, UID: ev.UID, ResourceVersion: ev.ResourceVersion, CreationTimestamp: ev.CreationTimestamp,
+			},
+			InvolvedObject: corev1.ObjectReference{
+				APIVersion: ev.InvolvedObject.APIVersion, Kind: ev.InvolvedObject.Kind, Namespace: ev.InvolvedObject.Namespace,
+				Name: ev.InvolvedObject.Name, UID: ev.InvolvedObject.UID,
+			},
+			Type: ev.Type, Reason: ev.Reason, Message: ev.Message, Source: corev1.EventSource{Component: cmp.Or(ev.Source.Component, ev.ReportingController)},
+			Count: ev.Count, Series: ev.Series, FirstTimestamp: ev.FirstTimestamp, LastTimestamp: ev.LastTimestamp, EventTime: ev.EventTime,
+		}
+		for form, cached := range map[string]*cachedEvent{"watched": watched, "whole": whole} {
+			if got := cached.event(); !apiequality.Semantic.DeepEqual(got, want) {
+				t.Errorf("%s, from the %s Event: the cache has\n     %v, want\n     %v", name, form, got, want)
+			}
+			if got := cached.GetObjectMeta(); !apiequality.Semantic.DeepEqual(got, &want.ObjectMeta) {
+				t.Errorf("%s, from the %s Event: the metadata are\n     %v, want\n     %v", name, form, got, &want.ObjectMeta)
+			}
 		}
 	}
 }

@@ -7,10 +7,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// fieldCodec encodes or decodes the fields that it visits, in the same order. Protobuf would add the number of each field, and the
-// empty ones. It is one type for both, because through an interface the objects would escape to the heap.
+// fieldCodec encodes or decodes the fields that it visits, in a fixed order. Unlike protobuf it encodes no numbers of fields. One type does
+// both, because through an interface the objects would escape to the heap.
 //
-// Encoding appends a field and sets it to zero. Decoding changes none of the bytes, and panics after the last field.
+// Encoding sets each field to zero, so the caller must own all memory that the object points to. Decoding needs the pointers and the
+// lengths of the lists as they were then. It only reads the bytes, so several goroutines may decode the same ones. It panics if a
+// field is missing.
 type fieldCodec struct {
 	encoded []byte // what is encoded so far, or is still to be decoded
 	decodes bool
@@ -44,6 +46,18 @@ func (c *fieldCodec) number(value *int32) {
 	*value = int32(protowire.DecodeZigZag(number)) //nolint:gosec // was an int32
 }
 
+// present encodes whether a part of the object exists, or returns whether one is to be decoded.
+func (c *fieldCodec) present(exists bool) bool {
+	number := uint64(0)
+	if exists {
+		number = 1
+	}
+	if c.varint(&number); c.decodes {
+		return number == 1
+	}
+	return exists
+}
+
 // time encodes seconds: the API has no fractions of them.
 func (c *fieldCodec) time(value *metav1.Time) {
 	if number := c.instant(value.Time, value.Unix()); number == 0 {
@@ -61,8 +75,8 @@ func (c *fieldCodec) microTime(value *metav1.MicroTime) {
 	}
 }
 
-// instant returns the number of a time that is decoded, and 0 if it encodes one. The zero time is 0, other times are one more than
-// their units since 1970.
+// instant returns the number of a time that it decodes, and 0 if it encodes one. The zero time is 0. Other times are one more than
+// their units since 1970, in the zigzag encoding of protobuf.
 func (c *fieldCodec) instant(at time.Time, units int64) (number uint64) {
 	if !at.IsZero() {
 		number = 1 + protowire.EncodeZigZag(units)

@@ -54,7 +54,7 @@ var (
 
 // unmarshal decodes these fields of a message.
 func (f protoFields) unmarshal(message []byte, into interface{ Unmarshal(data []byte) error }) error {
-	buffer := newBuffer()
+	buffer := getBuffer()
 	defer buffers.Put(buffer)
 	var err error
 	if *buffer, err = f.appendTo((*buffer)[:0], message); err != nil {
@@ -63,10 +63,10 @@ func (f protoFields) unmarshal(message []byte, into interface{ Unmarshal(data []
 	return into.Unmarshal(*buffer) //nolint:wrapcheck // as client-go returns it
 }
 
-// buffers has *[]byte of messages, with any content. A decoded object shares no memory with its buffer.
+// buffers has *[]byte with any content, for objects that are encoded or decoded. Neither form shares memory with its buffer.
 var buffers = sync.Pool{New: func() any { return new([]byte) }}
 
-func newBuffer() *[]byte { return buffers.Get().(*[]byte) } //nolint:forcetypeassert // New returns it
+func getBuffer() *[]byte { return buffers.Get().(*[]byte) } //nolint:forcetypeassert // New returns it
 
 // appendTo appends these fields of a message.
 func (f protoFields) appendTo(out, message []byte) ([]byte, error) {

@@ -82,7 +82,7 @@ func trimMeta(o metav1.Object) metav1.ObjectMeta {
 		Labels:            instanceLabels(o.GetLabels()),
 		Annotations:       eventsAnnotation(o.GetAnnotations()),
 		OwnerReferences:   limitOwners(o.GetOwnerReferences()),
-		DeletionTimestamp: o.GetDeletionTimestamp().DeepCopy(),
+		DeletionTimestamp: o.GetDeletionTimestamp(),
 	}
 }
 
@@ -146,14 +146,14 @@ func trimEndpoints(value any) any {
 	return trimmed
 }
 
-// trimPod keeps the fields that health reads, and those of the reports about terminated containers and of the facts of a Pod. The times
-// and the states of the copy may be changed.
+// trimPod keeps the fields that health reads, and those of the reports about terminated containers and of the facts of a Pod. The fields
+// that eachPodField visits are copies: newCachedPod sets them to zero.
 func trimPod(pod *corev1.Pod) corev1.Pod {
 	out := corev1.Pod{ObjectMeta: trimMeta(pod)}
 	if revision, ok := pod.Labels[appsv1.ControllerRevisionHashLabelKey]; ok {
 		metav1.SetMetaDataLabel(&out.ObjectMeta, appsv1.ControllerRevisionHashLabelKey, revision)
 	}
-	out.CreationTimestamp, out.DeletionGracePeriodSeconds = pod.CreationTimestamp, pod.DeletionGracePeriodSeconds
+	out.DeletionTimestamp, out.DeletionGracePeriodSeconds = pod.DeletionTimestamp.DeepCopy(), pod.DeletionGracePeriodSeconds
 	out.GenerateName, out.Finalizers = pod.GenerateName, firstOf(pod.Finalizers, maxFinalizers)
 	out.Spec.NodeName, out.Spec.RestartPolicy = pod.Spec.NodeName, pod.Spec.RestartPolicy
 	out.Spec.InitContainers = trimPolicies(pod.Spec.InitContainers)
