@@ -70,12 +70,13 @@ func (b *treeBuilder) addListed(resources []target.ResourceStatus) {
 // addDescendants adds the other existing objects that belong to the instance.
 func (b *treeBuilder) addDescendants() {
 	first := len(b.objects)
-	for _, id := range b.targets.ObjectsOf(b.instance) {
+	existing := slices.DeleteFunc(b.targets.ObjectsOf(b.instance), func(id target.Identity) bool {
 		current, ok := b.targets.ExistingObject(id.Ref)
-		if id.UID == "" || !ok || current.UID != id.UID || b.listed[id.Ref] {
-			continue
-		}
-		belongs := func(c target.Attribution) bool { return c.Instance == b.instance }
+		return id.UID == "" || !ok || current.UID != id.UID || b.listed[id.Ref]
+	})
+	b.objects = slices.Grow(b.objects, len(existing))
+	belongs := func(c target.Attribution) bool { return c.Instance == b.instance }
+	for _, id := range existing {
 		if slices.ContainsFunc(b.targets.Attributions(id), belongs) {
 			b.objects = append(b.objects, observe.TreeObject{Object: id, Health: string(health.Unknown), Reason: "NotJudged"})
 		}

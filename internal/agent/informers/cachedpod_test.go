@@ -18,7 +18,7 @@ func TestCachedPod_Replicas_ShareCommonFields(t *testing.T) {
 			pod.Status.Conditions[i].LastTransitionTime = metav1.NewTime(at)
 		}
 		c := &pod.Status.ContainerStatuses[0]
-		c.ContainerID, c.RestartCount = "id of "+name, int32(len(name)) //nolint:gosec // short
+		c.ContainerID, c.RestartCount = "id of "+name, int32(len(name))
 		c.State.Running.StartedAt = metav1.NewTime(at)
 		c.LastTerminationState.Terminated = &corev1.ContainerStateTerminated{
 			Reason: "Error", ContainerID: "former ID of " + name, Message: "panic in " + name, StartedAt: metav1.NewTime(at), FinishedAt: metav1.NewTime(at),

@@ -14,7 +14,7 @@ import (
 const maxFrame = 1 << 20
 
 // maxIdleFrame bounds the buffer of frames between two commits, which are small but for bursts.
-const maxIdleFrame = 64 << 10
+const maxIdleFrame = 256 << 10
 
 // tables are records by table and key.
 type tables map[string]map[string][]byte

@@ -118,10 +118,13 @@ func (g *graph) markDeleted(uid types.UID, now time.Time) {
 	}
 }
 
-// visitDescendants visits an object, if it is known, and its known descendants. It leaves out those below an object for which visit
-// returns false.
-func (g *graph) visitDescendants(uid types.UID, visit func(Identity) (below bool)) {
-	seen := map[types.UID]struct{}{uid: {}}
+// visitDescendants visits an object, if it is known, and its known descendants, and adds them to those seen. It leaves out objects that
+// were seen already, and those below an object for which visit returns false.
+func (g *graph) visitDescendants(uid types.UID, seen map[types.UID]struct{}, visit func(Identity) (below bool)) {
+	if _, ok := seen[uid]; ok {
+		return
+	}
+	seen[uid] = struct{}{}
 	for queue := []types.UID{uid}; len(queue) > 0; queue = queue[1:] {
 		if n := g.nodes[queue[0]]; n != nil && !visit(n.identity()) {
 			continue

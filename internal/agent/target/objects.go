@@ -1,7 +1,7 @@
 package target
 
 import (
-	"maps"
+	"cmp"
 	"slices"
 	"time"
 
@@ -84,13 +84,17 @@ func (r *Registry) retention(n *node) time.Duration {
 // known objects of these names, those with the instance's label, and their descendants. [Registry.Attributions] decides
 // whether an object does belong to it.
 func (r *Registry) ObjectsOf(instance Instance) []Identity {
+	var out []Identity
 	r.mu.RLock()
-	defer r.mu.RUnlock()
-	seen := map[Identity]struct{}{}
 	for name := range r.instances[instance] {
-		r.visitObjects(r.workloads[name], func(id Identity) { seen[id] = struct{}{} })
+		r.visitObjects(r.workloads[name], func(id Identity) { out = append(out, id) })
 	}
-	return slices.Collect(maps.Keys(seen))
+	r.mu.RUnlock()
+	slices.SortFunc(out, func(a, b Identity) int {
+		return cmp.Or(cmp.Compare(a.UID, b.UID), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Group, b.Group),
+			cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+	})
+	return slices.Compact(out)
 }
 
 // Object returns a recorded object, whether it exists or is deleted.

@@ -192,7 +192,7 @@ func (r *Registry) markWorkloadAffected(w *tracked) {
 // markAffected marks an object and its descendants, as far as they are known. Those of a marked object are marked already: a new one
 // is marked when it is recorded.
 func (r *Registry) markAffected(uid types.UID) {
-	r.graph.visitDescendants(uid, func(id Identity) bool {
+	r.graph.visitDescendants(uid, map[types.UID]struct{}{}, func(id Identity) bool {
 		_, marked := r.affected[id]
 		r.affected[id] = struct{}{}
 		return !marked || id.UID == uid
@@ -203,22 +203,18 @@ func (r *Registry) markAffected(uid types.UID) {
 // objects of these names, those with the workload's label, and their descendants, each once.
 func (r *Registry) visitObjects(w *tracked, visit func(Identity)) {
 	seen := map[types.UID]struct{}{} // labelled objects may own each other
-	below := func(id Identity) bool {
-		if _, ok := seen[id.UID]; ok {
-			return false
-		}
-		seen[id.UID] = struct{}{}
+	visitAll := func(id Identity) bool {
 		visit(id)
 		return true
 	}
 	for _, ref := range w.resolved {
 		visit(Identity{Ref: ref})
 		for _, uid := range r.graph.uidsOf(ref) {
-			r.graph.visitDescendants(uid, below)
+			r.graph.visitDescendants(uid, seen, visitAll)
 		}
 	}
 	for n := range r.graph.labelled[w.Instance] {
-		r.graph.visitDescendants(n.uid, below)
+		r.graph.visitDescendants(n.uid, seen, visitAll)
 	}
 }
 
