@@ -14,7 +14,7 @@ import (
 // lengths of the lists as they were then. It only reads the bytes, so several goroutines may decode the same ones. It panics if a
 // field is missing.
 type fieldCodec struct {
-	encoded []byte // what is encoded so far, or is still to be decoded
+	encoded []byte // all fields so far, or those that are still to be decoded
 	decodes bool
 }
 
