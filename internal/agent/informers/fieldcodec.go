@@ -48,12 +48,9 @@ func (c *fieldCodec) number(value *int32) {
 
 // present encodes whether a part of the object exists, or returns whether one is to be decoded.
 func (c *fieldCodec) present(exists bool) bool {
-	number := uint64(0)
-	if exists {
-		number = 1
-	}
+	number := protowire.EncodeBool(exists)
 	if c.varint(&number); c.decodes {
-		return number == 1
+		return protowire.DecodeBool(number)
 	}
 	return exists
 }

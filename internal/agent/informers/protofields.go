@@ -64,9 +64,14 @@ func (f protoFields) unmarshal(message []byte, into interface{ Unmarshal(data []
 }
 
 // buffers has *[]byte with any content, for objects that are encoded or decoded. Neither form shares memory with its buffer.
-var buffers = sync.Pool{New: func() any { return new([]byte) }}
+var buffers sync.Pool
 
-func getBuffer() *[]byte { return buffers.Get().(*[]byte) } //nolint:forcetypeassert // New returns it
+func getBuffer() *[]byte {
+	if buffer, ok := buffers.Get().(*[]byte); ok {
+		return buffer
+	}
+	return new([]byte)
+}
 
 // appendTo appends these fields of a message.
 func (f protoFields) appendTo(out, message []byte) ([]byte, error) {

@@ -325,7 +325,6 @@ func TestCompact_FileDamaged_IsQuarantined(t *testing.T) {
 	wantRecords(t, "after the damage", readFile(t, d.path()), tables{"objects": {"new": []byte("2")}})
 }
 
-// size is about how many bytes the records take.
 // encodedSize returns how many bytes the records take in a file.
 func (t tables) encodedSize() (n int64) {
 	for table, records := range t {
@@ -336,6 +335,7 @@ func (t tables) encodedSize() (n int64) {
 	return n
 }
 
+// size returns how many bytes the keys and values take.
 func (t tables) size() (n int64) {
 	for _, records := range t {
 		for key, value := range records {
