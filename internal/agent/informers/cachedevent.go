@@ -1,12 +1,10 @@
 package informers
 
 import (
-	"bytes"
 	"cmp"
 	"strings"
 	"unique"
 
-	"github.com/google/uuid"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -22,13 +20,12 @@ const (
 )
 
 // cachedEvent is the form of an Event in the cache: the fields that reports and health read, most of them encoded. A corev1.Event takes
-// five times the memory, and the cache has all Events of the cluster: most belong to no workload, and anybody may create them.
+// six times the memory, and the cache has all Events of the cluster: most belong to no workload, and anybody may create them.
 type cachedEvent struct {
 	common unique.Handle[commonFields]
-	name   string
-	own    []byte // the fields that eachEventField visits, with short forms: see shortUID and shortName
+	own    string // the fields that eachEventField visits
 	hashes eventHashes
-	places eventPlaces // changed by the indexes of the store
+	places eventPlaces // changed by the set that has the Event
 }
 
 // commonFields are the fields that many Events have in common.
@@ -36,6 +33,7 @@ type commonFields struct {
 	namespace, eventType, reason, component             string
 	involvedAPIVersion, involvedKind, involvedNamespace string
 	shortened                                           bool // the Event has a longer reason or message
+	preexisting                                         bool // see CachedEvent; set by the store
 }
 
 func newCachedEvent(ev *corev1.Event) *cachedEvent {
@@ -51,11 +49,9 @@ func newCachedEvent(ev *corev1.Event) *cachedEvent {
 	}
 	kept := corev1.Event{
 		ObjectMeta: metav1.ObjectMeta{
-			UID: shortUID(ev.UID), ResourceVersion: ev.ResourceVersion, CreationTimestamp: ev.CreationTimestamp,
+			Name: ev.Name, UID: ev.UID, ResourceVersion: ev.ResourceVersion, CreationTimestamp: ev.CreationTimestamp,
 		},
-		InvolvedObject: corev1.ObjectReference{
-			Name: shortName(involved.Name, ev.Name), UID: shortUID(involved.UID),
-		},
+		InvolvedObject: corev1.ObjectReference{Name: involved.Name, UID: involved.UID},
 		Message:        shorten(ev.Message, maxCachedMessage),
 		Series:         ev.Series.DeepCopy(),
 		Count:          ev.Count,
@@ -69,14 +65,13 @@ func newCachedEvent(ev *corev1.Event) *cachedEvent {
 	encoder := fieldCodec{encoded: (*buffer)[:0]}
 	eachEventField(&kept, &encoder)
 	*buffer = encoder.encoded
-	return &cachedEvent{common: unique.Make(common), name: ev.Name, own: bytes.Clone(encoder.encoded), hashes: hashesOf(involved)}
+	return &cachedEvent{common: unique.Make(common), own: string(encoder.encoded), hashes: hashesOf(nameOf(ev), involved)}
 }
 
 // eachEventField visits the fields that few Events have in common, those of the metadata first.
 func eachEventField(ev *corev1.Event, f *fieldCodec) {
-	eachEventMetadata(&ev.ObjectMeta, f)
-	f.text(&ev.InvolvedObject.Name)
-	f.text((*string)(&ev.InvolvedObject.UID))
+	eachEventMetadata(ev, f)
+	f.uid(&ev.InvolvedObject.UID)
 	f.text(&ev.Message)
 	f.number(&ev.Count)
 	f.time(&ev.FirstTimestamp)
@@ -91,10 +86,24 @@ func eachEventField(ev *corev1.Event, f *fieldCodec) {
 	}
 }
 
-func eachEventMetadata(o *metav1.ObjectMeta, f *fieldCodec) {
-	f.text((*string)(&o.UID))
-	f.text(&o.ResourceVersion)
-	f.time(&o.CreationTimestamp)
+// eachEventMetadata visits the metadata, and the name of the involved object, with which the name of the Event begins by convention.
+func eachEventMetadata(ev *corev1.Event, f *fieldCodec) {
+	prefix := ev.InvolvedObject.Name + "."
+	if f.text(&ev.InvolvedObject.Name); f.decodes {
+		prefix = ev.InvolvedObject.Name + "."
+	}
+	suffix, hasPrefix := strings.CutPrefix(ev.Name, prefix)
+	if ev.Name = ""; f.present(hasPrefix) {
+		if f.hexText(&suffix); f.decodes {
+			ev.Name = prefix + suffix
+		}
+	} else {
+		f.text(&suffix)
+		ev.Name = suffix
+	}
+	f.uid(&ev.UID)
+	f.decimal(&ev.ResourceVersion)
+	f.time(&ev.CreationTimestamp)
 }
 
 // anyEvent and isWarning select Events without decoding them.
@@ -106,17 +115,37 @@ func (e *cachedEvent) isWarning() bool { return e.common.Value().eventType == co
 func (e *cachedEvent) event() *corev1.Event {
 	ev, common := &corev1.Event{}, e.common.Value()
 	eachEventField(ev, decoderOf(e.own))
-	e.restore(&ev.ObjectMeta)
+	ev.Namespace = common.namespace
 	ev.Type, ev.Reason, ev.Source.Component = common.eventType, common.reason, common.component
 	involved := &ev.InvolvedObject
 	involved.APIVersion, involved.Kind, involved.Namespace = common.involvedAPIVersion, common.involvedKind, common.involvedNamespace
-	involved.Name, involved.UID = wholeName(involved.Name, ev.Name), wholeUID(involved.UID)
 	return ev
 }
 
-// restore restores the metadata of the decoded Event.
-func (e *cachedEvent) restore(o *metav1.ObjectMeta) {
-	o.Namespace, o.Name, o.UID = e.common.Value().namespace, e.name, wholeUID(o.UID)
+// metadata returns the metadata that the cache has.
+func (e *cachedEvent) metadata() metav1.ObjectMeta {
+	var ev corev1.Event
+	eachEventMetadata(&ev, decoderOf(e.own))
+	ev.Namespace = e.common.Value().namespace
+	return ev.ObjectMeta
+}
+
+// name returns the name of the Event.
+func (e *cachedEvent) name() types.NamespacedName {
+	o := e.metadata()
+	return types.NamespacedName{Namespace: o.Namespace, Name: o.Name}
+}
+
+// inherit marks the Event as preexisting if it is part of the first list, or if the Event was before this change. before is nil if there
+// was no object of its name.
+func (e *cachedEvent) inherit(before any, firstList bool) {
+	old, ok := before.(*cachedEvent)
+	if !firstList && (!ok || !old.common.Value().preexisting || old.metadata().UID != e.metadata().UID) {
+		return
+	}
+	common := e.common.Value()
+	common.preexisting = true
+	e.common = unique.Make(common)
 }
 
 // GetObjectKind implements runtime.Object, like DeepCopyObject.
@@ -126,12 +155,7 @@ func (*cachedEvent) GetObjectKind() schema.ObjectKind { return schema.EmptyObjec
 func (e *cachedEvent) DeepCopyObject() runtime.Object { return e }
 
 // GetObjectMeta implements metav1.ObjectMetaAccessor. It returns the metadata that the cache has.
-func (e *cachedEvent) GetObjectMeta() metav1.Object {
-	meta := &metav1.ObjectMeta{}
-	eachEventMetadata(meta, decoderOf(e.own))
-	e.restore(meta)
-	return meta
-}
+func (e *cachedEvent) GetObjectMeta() metav1.Object { return new(e.metadata()) }
 
 // limitReference returns the fields of a reference that are kept, except those that no object can have.
 func limitReference(ref corev1.ObjectReference) corev1.ObjectReference {
@@ -148,51 +172,3 @@ func identity(text string) string {
 	}
 	return text
 }
-
-// Prefixes of short UIDs.
-const (
-	asBytes = "b" // the 16 bytes of a UUID follow
-	asText  = "t"
-)
-
-// shortUID returns a UID in the form that takes the least memory.
-func shortUID(uid types.UID) types.UID {
-	if id, err := uuid.Parse(string(uid)); err == nil && id.String() == string(uid) {
-		return types.UID(asBytes + string(id[:]))
-	}
-	return asText + uid
-}
-
-// wholeUID returns the UID of which shortUID returned the short form.
-func wholeUID(short types.UID) types.UID {
-	if id, ok := strings.CutPrefix(string(short), asBytes); ok {
-		return types.UID(uuid.UUID([]byte(id)).String())
-	}
-	return types.UID(strings.TrimPrefix(string(short), asText))
-}
-
-// asEvent replaces the name of an object after which its Event is named. No object has this name.
-const asEvent = "."
-
-// shortName returns the name of an involved object in the form that takes the least memory. By convention the name of an Event is that
-// of its object, a dot, and a word that makes it unique.
-func shortName(involved, event string) string {
-	switch {
-	case involved == asEvent:
-		return ""
-	case involved == namedAfter(event):
-		return asEvent
-	}
-	return involved
-}
-
-// wholeName returns the name of which shortName returned the short form.
-func wholeName(short, event string) string {
-	if short == asEvent {
-		return namedAfter(event)
-	}
-	return short
-}
-
-// namedAfter returns the name of the object after which an Event is named; empty if there is none.
-func namedAfter(event string) string { return event[:max(strings.LastIndexByte(event, '.'), 0)] }

@@ -21,7 +21,7 @@ import (
 // The cache has all Events of the cluster, and anybody may create Events about objects that do not exist. 60,000 of them with short
 // messages fit an eighth of the agent's memory limit of 256 MiB.
 func TestEventCache_UnownedEvents_TakeLittleMemory(t *testing.T) {
-	const n, limit = 60_000, 450 // bytes per Event
+	const n, limit = 60_000, 280 // bytes per Event
 	kept := newEventStore()
 	before := heapBytes()
 	for i := range n {
@@ -175,7 +175,7 @@ func TestEventIndex_SharedBucket_FindsOnlyTheValue(t *testing.T) {
 	p := &informerPool{running: map[informerID]*informer{{}: {gvk: eventKind, store: kept}}}
 	for _, ev := range events[:100] {
 		for index, value := range map[eventIndex]string{
-			eventsByUID: string(ev.InvolvedObject.UID), eventsByName: observe.InvolvedObject(ev).String(),
+			eventsAboutUID: string(ev.InvolvedObject.UID), eventsAboutName: observe.InvolvedObject(ev).String(),
 		} {
 			var found []string
 			p.eachEvent(index, value, anyEvent, func(e *corev1.Event) { found = append(found, e.Name) })
@@ -188,5 +188,5 @@ func TestEventIndex_SharedBucket_FindsOnlyTheValue(t *testing.T) {
 
 // newEventStore returns a store of Events whose handler does nothing.
 func newEventStore() *store {
-	return newStore(transform(eventKind, allListed(false), nil), cache.ResourceEventHandlerFuncs{}, func() {})
+	return newStore(eventKind, transform(eventKind, allListed(false), nil), cache.ResourceEventHandlerFuncs{}, func() {})
 }

@@ -89,7 +89,7 @@ func eachStateField(state *corev1.ContainerState, f *fieldCodec) {
 func (p *cachedPod) pod() *corev1.Pod {
 	pod := &corev1.Pod{}
 	p.decodeCommon(pod)
-	eachPodField(pod, decoderOf([]byte(p.own)))
+	eachPodField(pod, decoderOf(p.own))
 	p.identify(&pod.ObjectMeta)
 	return pod
 }

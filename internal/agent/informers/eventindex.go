@@ -2,19 +2,22 @@ package informers
 
 import (
 	"hash/maphash"
+	"iter"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/threeport/threeport-agent/internal/agent/observe"
 	"github.com/threeport/threeport-agent/internal/agent/target"
 )
 
-// eventIndex is an index of Events by their involved object.
+// eventIndex is an index of Events: by their name, or by their involved object.
 type eventIndex int
 
 const (
-	eventsByUID eventIndex = iota
-	eventsByName
+	eventsByName eventIndex = iota
+	eventsAboutUID
+	eventsAboutName
 	eventIndexCount
 )
 
@@ -24,9 +27,9 @@ type eventHashes [eventIndexCount]uint32
 // eventPlaces are the places of an Event in its buckets of the indexes.
 type eventPlaces [eventIndexCount]uint32
 
-// eventIndexes has the Events of a store. Each index distributes the hashes of values over eventBuckets: a set for each value, as
-// client-go has it, would take 300 bytes for a single Event.
-type eventIndexes [eventIndexCount]map[uint32][]*cachedEvent
+// eventSet has the Events of a store. Each index distributes the hashes of values over eventBuckets. A map by name takes 50 bytes more for
+// each Event, and a set for each value of the other indexes, as client-go has it, 300 bytes.
+type eventSet [eventIndexCount]map[uint32][]*cachedEvent
 
 // eventBuckets is the number of buckets of an index. A look-up of one value reads all Events of a bucket.
 const eventBuckets = 4096
@@ -34,65 +37,104 @@ const eventBuckets = 4096
 // hashSeed is random, so that an attacker cannot choose names or UIDs that share a bucket.
 var hashSeed = maphash.MakeSeed()
 
-func hashOf(value string) uint32 {
-	if value == "" {
+func hashOf[T comparable](value T) uint32 {
+	var none T
+	if value == none {
 		return 0
 	}
-	return max(uint32(maphash.String(hashSeed, value)), 1) //nolint:gosec // half of the hash suffices
+	return max(uint32(maphash.Comparable(hashSeed, value)), 1) //nolint:gosec // half of the hash suffices
 }
 
-func hashesOf(ref corev1.ObjectReference) eventHashes {
+func hashesOf(name types.NamespacedName, ref corev1.ObjectReference) eventHashes {
 	involved := observe.InvolvedObject(&corev1.Event{InvolvedObject: ref})
-	return eventHashes{eventsByUID: hashOf(eventsByUID.value(involved)), eventsByName: hashOf(eventsByName.value(involved))}
+	return eventHashes{
+		eventsByName: hashOf(name), eventsAboutUID: hashOf(eventsAboutUID.value(involved)), eventsAboutName: hashOf(eventsAboutName.value(involved)),
+	}
 }
 
-// value returns the value of an Event in the index by its involved object; empty if the index does not have the Event.
+// value returns the value of an Event in an index by its involved object; empty if the index does not have the Event.
 func (x eventIndex) value(involved target.Identity) string {
-	if x == eventsByUID {
+	if x == eventsAboutUID {
 		return string(involved.UID)
 	}
 	return involved.String()
 }
 
-func (x *eventIndexes) add(ev *cachedEvent) {
+// get implements objectSet.
+func (s *eventSet) get(name types.NamespacedName) any {
+	hash := hashOf(name)
+	for _, ev := range s[eventsByName][hash%eventBuckets] {
+		if ev.hashes[eventsByName] == hash && ev.name() == name {
+			return ev
+		}
+	}
+	return nil
+}
+
+// swap implements objectSet.
+func (s *eventSet) swap(name types.NamespacedName, obj any) any {
+	before := s.get(name)
+	if ev, ok := before.(*cachedEvent); ok {
+		s.remove(ev)
+	}
+	if ev, ok := obj.(*cachedEvent); ok {
+		s.add(ev)
+	}
+	return before
+}
+
+// all implements objectSet.
+func (s *eventSet) all() iter.Seq2[types.NamespacedName, any] {
+	return func(yield func(types.NamespacedName, any) bool) {
+		for _, bucket := range s[eventsByName] {
+			for _, ev := range bucket {
+				if !yield(ev.name(), ev) {
+					return
+				}
+			}
+		}
+	}
+}
+
+func (s *eventSet) add(ev *cachedEvent) {
 	for index, hash := range ev.hashes {
 		if hash == 0 {
 			continue
 		}
-		if x[index] == nil {
-			x[index] = map[uint32][]*cachedEvent{}
+		if s[index] == nil {
+			s[index] = map[uint32][]*cachedEvent{}
 		}
-		bucket := x[index][hash%eventBuckets]
+		bucket := s[index][hash%eventBuckets]
 		ev.places[index] = uint32(len(bucket)) //nolint:gosec // memory has fewer Events
-		x[index][hash%eventBuckets] = append(bucket, ev)
+		s[index][hash%eventBuckets] = append(bucket, ev)
 	}
 }
 
 // remove removes an Event that was added. The last Event of a bucket takes its place.
-func (x *eventIndexes) remove(ev *cachedEvent) {
+func (s *eventSet) remove(ev *cachedEvent) {
 	for index, hash := range ev.hashes {
 		if hash == 0 {
 			continue
 		}
-		bucket := x[index][hash%eventBuckets]
+		bucket := s[index][hash%eventBuckets]
 		last := len(bucket) - 1
 		moved := bucket[last]
 		bucket[ev.places[index]], moved.places[index] = moved, ev.places[index]
 		if bucket[last] = nil; last == 0 {
-			delete(x[index], hash%eventBuckets)
+			delete(s[index], hash%eventBuckets)
 		} else {
-			x[index][hash%eventBuckets] = bucket[:last]
+			s[index][hash%eventBuckets] = bucket[:last]
 		}
 	}
 }
 
 // find returns the Events whose value in an index has a hash.
-func (x *eventIndexes) find(index eventIndex, hash uint32) []*cachedEvent {
+func (s *eventSet) find(index eventIndex, hash uint32) []*cachedEvent {
 	var out []*cachedEvent
 	if hash == 0 {
 		return nil
 	}
-	for _, ev := range x[index][hash%eventBuckets] {
+	for _, ev := range s[index][hash%eventBuckets] {
 		if ev.hashes[index] == hash {
 			out = append(out, ev)
 		}

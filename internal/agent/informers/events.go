@@ -14,8 +14,8 @@ import (
 // CachedEvent is an Event in the cache.
 type CachedEvent struct {
 	*corev1.Event
-	// Initial is true if the Event is part of an informer's first list, which the Handler has not received completely.
-	Initial bool
+	// Preexisting is true if the Event existed before its informer watched it.
+	Preexisting bool
 	// Shortened is true if the cache has only the beginning of a text. [Informers.WholeEvent] reads the Event whole.
 	Shortened bool
 }
@@ -31,7 +31,8 @@ func (s *Informers) Event(name types.NamespacedName) (CachedEvent, bool) {
 	if !ok {
 		return CachedEvent{}, false
 	}
-	return CachedEvent{found.event(), !inf.hasSynced(), found.common.Value().shortened}, true
+	common := found.common.Value()
+	return CachedEvent{found.event(), common.preexisting, common.shortened}, true
 }
 
 // WholeEvent reads the newest version of an Event from the API server; nil if it does not exist. It takes part in the rate limit of
@@ -50,9 +51,9 @@ func (s *Informers) WholeEvent(ctx context.Context, name types.NamespacedName) (
 // EventsAbout returns the names of the Events about an object: by its UID, or by its name if the identity has no UID.
 func (s *Informers) EventsAbout(id target.Identity) []types.NamespacedName {
 	var out []types.NamespacedName
-	index, value := eventsByUID, string(id.UID)
+	index, value := eventsAboutUID, string(id.UID)
 	if id.UID == "" {
-		index, value = eventsByName, id.String()
+		index, value = eventsAboutName, id.String()
 	}
 	s.pool.eachEvent(index, value, anyEvent, func(ev *corev1.Event) { out = append(out, nameOf(ev)) })
 	return out
@@ -61,7 +62,7 @@ func (s *Informers) EventsAbout(id target.Identity) []types.NamespacedName {
 // EachWarning visits the Events of type Warning about the object of a UID.
 func (s *Informers) EachWarning(about types.UID, visit func(*corev1.Event)) {
 	if about != "" {
-		s.pool.eachEvent(eventsByUID, string(about), (*cachedEvent).isWarning, visit)
+		s.pool.eachEvent(eventsAboutUID, string(about), (*cachedEvent).isWarning, visit)
 	}
 }
 
@@ -78,7 +79,7 @@ func (s *Informers) EventUIDs() (map[types.UID]struct{}, bool) {
 		synced[i.id.namespace] = i.hasSynced()
 		for _, obj := range i.store.list() {
 			if ev, ok := obj.(*cachedEvent); ok {
-				out[ev.GetObjectMeta().GetUID()] = struct{}{}
+				out[ev.metadata().UID] = struct{}{}
 			}
 		}
 	}

@@ -1,43 +1,105 @@
 package informers
 
 import (
+	"encoding/hex"
+	"strconv"
 	"time"
 
+	"github.com/google/uuid"
 	"google.golang.org/protobuf/encoding/protowire"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // fieldCodec encodes or decodes the fields that it visits, in a fixed order. Unlike protobuf it encodes no numbers of fields. One type does
 // both, because through an interface the objects would escape to the heap.
 //
 // Encoding sets each field to zero, so the caller must own all memory that the object points to. Decoding needs the pointers and the
-// lengths of the lists as they were then. It only reads the bytes, so several goroutines may decode the same ones. It panics if a
-// field is missing.
+// lengths of the lists as they were then. Decoded texts share the memory of the encoded form. Decoding panics if a field is missing.
 type fieldCodec struct {
-	encoded []byte // all fields so far, or those that are still to be decoded
+	encoded []byte // all fields so far
 	decodes bool
+	left    string // the fields that are still to be decoded
+	seconds int64  // of the last time: most times of an object are close to each other
 }
 
-func decoderOf(encoded []byte) *fieldCodec { return &fieldCodec{encoded, true} }
+func decoderOf(encoded string) *fieldCodec { return &fieldCodec{left: encoded, decodes: true} }
 
-func (c *fieldCodec) text(value *string) {
-	if c.decodes {
-		decoded, size := protowire.ConsumeString(c.encoded)
-		*value, c.encoded = decoded, c.encoded[size:]
+// take returns the next bytes that are to be decoded.
+func (c *fieldCodec) take(size uint64) (taken string) {
+	taken, c.left = c.left[:size], c.left[size:]
+	return taken
+}
+
+// varint is encoded as in protobuf.
+func (c *fieldCodec) varint(value *uint64) {
+	if !c.decodes {
+		c.encoded = protowire.AppendVarint(c.encoded, *value)
+		*value = 0
 		return
 	}
-	c.encoded = protowire.AppendString(c.encoded, *value)
+	*value = 0
+	for shift, more := 0, true; more; shift += 7 {
+		digit := c.take(1)[0]
+		*value |= uint64(digit&0x7f) << shift
+		more = digit&0x80 != 0
+	}
+}
+
+func (c *fieldCodec) text(value *string) {
+	size := uint64(len(*value))
+	if c.varint(&size); c.decodes {
+		*value = c.take(size)
+		return
+	}
+	c.encoded = append(c.encoded, *value...)
 	*value = ""
 }
 
-func (c *fieldCodec) varint(value *uint64) {
-	if c.decodes {
-		decoded, size := protowire.ConsumeVarint(c.encoded)
-		*value, c.encoded = decoded, c.encoded[size:]
+// hexText encodes a text as bytes if it consists of pairs of lower-case hexadecimal digits.
+func (c *fieldCodec) hexText(value *string) {
+	packed, err := hex.DecodeString(*value)
+	isHex := c.present(err == nil && hex.EncodeToString(packed) == *value)
+	if !isHex {
+		c.text(value)
 		return
 	}
-	c.encoded = protowire.AppendVarint(c.encoded, *value)
-	*value = 0
+	text := string(packed)
+	if c.text(&text); c.decodes {
+		*value = hex.EncodeToString([]byte(text))
+		return
+	}
+	*value = ""
+}
+
+// uid encodes a UUID, as the API server makes them, as 16 bytes.
+func (c *fieldCodec) uid(value *types.UID) {
+	id, err := uuid.Parse(string(*value))
+	isUUID := c.present(err == nil && id.String() == string(*value))
+	switch {
+	case !isUUID:
+		c.text((*string)(value))
+	case c.decodes:
+		*value = types.UID(uuid.UUID([]byte(c.take(uint64(len(id))))).String())
+	default:
+		c.encoded = append(c.encoded, id[:]...)
+		*value = ""
+	}
+}
+
+// decimal encodes a text as a number if it is one, such as a resource version.
+func (c *fieldCodec) decimal(value *string) {
+	number, err := strconv.ParseUint(*value, 10, 64)
+	isNumber := c.present(err == nil && strconv.FormatUint(number, 10) == *value)
+	if !isNumber {
+		c.text(value)
+		return
+	}
+	if c.varint(&number); c.decodes {
+		*value = strconv.FormatUint(number, 10)
+		return
+	}
+	*value = ""
 }
 
 func (c *fieldCodec) number(value *int32) {
@@ -55,29 +117,23 @@ func (c *fieldCodec) present(exists bool) bool {
 	return exists
 }
 
-// time encodes seconds: the API has no fractions of them.
+// time encodes the seconds since the last time: the API has no fractions of them. 0 is the zero time.
 func (c *fieldCodec) time(value *metav1.Time) {
-	if number := c.instant(value.Time, value.Unix()); number == 0 {
-		*value = metav1.Time{}
-	} else {
-		*value = metav1.Unix(protowire.DecodeZigZag(number-1), 0)
+	var number uint64
+	if !c.decodes && !value.IsZero() {
+		number = 1 + protowire.EncodeZigZag(value.Unix()-c.seconds)
+		c.seconds = value.Unix()
+	}
+	*value = metav1.Time{}
+	if c.varint(&number); number > 0 {
+		c.seconds += protowire.DecodeZigZag(number - 1)
+		*value = metav1.Unix(c.seconds, 0)
 	}
 }
 
 func (c *fieldCodec) microTime(value *metav1.MicroTime) {
-	if number := c.instant(value.Time, value.UnixMicro()); number == 0 {
-		*value = metav1.MicroTime{}
-	} else {
-		*value = metav1.NewMicroTime(time.UnixMicro(protowire.DecodeZigZag(number - 1)))
-	}
-}
-
-// instant returns the number of a time that it decodes, and 0 if it encodes one. The zero time is 0. Other times are one more than
-// their units since 1970, in the zigzag encoding of protobuf.
-func (c *fieldCodec) instant(at time.Time, units int64) (number uint64) {
-	if !at.IsZero() {
-		number = 1 + protowire.EncodeZigZag(units)
-	}
-	c.varint(&number)
-	return number
+	seconds, micros := metav1.NewTime(value.Time), int32(value.Nanosecond()/1000) //nolint:gosec // less than a million
+	c.time(&seconds)
+	c.number(&micros)
+	*value = metav1.NewMicroTime(seconds.Add(time.Duration(micros) * time.Microsecond))
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 func TestFieldCodec_RoundTrip(t *testing.T) {
@@ -44,7 +45,7 @@ func TestFieldCodec_RoundTrip(t *testing.T) {
 		}
 	}
 
-	decoder := decoderOf(encoder.encoded)
+	decoder := decoderOf(string(encoder.encoded))
 	for _, want := range texts {
 		var got string
 		if decoder.text(&got); got != want {
@@ -71,7 +72,38 @@ func TestFieldCodec_RoundTrip(t *testing.T) {
 			t.Errorf("a part exists: %t, want %t", got, want)
 		}
 	}
-	if len(decoder.encoded) > 0 {
-		t.Errorf("%d bytes are left, want none", len(decoder.encoded))
+	if decoder.left != "" {
+		t.Errorf("%d bytes are left, want none", len(decoder.left))
+	}
+}
+
+// Texts with a short form are decoded as they were, and so are those that only look like one.
+func TestFieldCodec_TextsWithShortForms_RoundTrip(t *testing.T) {
+	codecs := map[string]func(*fieldCodec, *string){
+		"hex": (*fieldCodec).hexText,
+		"decimal":     (*fieldCodec).decimal,
+		"UID":         func(c *fieldCodec, value *string) { c.uid((*types.UID)(value)) },
+	}
+	for codec, visit := range codecs {
+		for text, short := range map[string]string{
+			"": "hex", "18a3f5c0b1d2e3f4": "hex", "18A3F5C0": "", "18a": "", "zz": "",
+			"0": "decimal", "12": "hex decimal", "18446744073709551615": "hex decimal", "18446744073709551616": "hex",
+			"007": "", "+7": "", "-1": "",
+			"5c4d3e2f-4e5f-6a7b-8c9d-000000000001": "UID", "5C4D3E2F-4E5F-6A7B-8C9D-000000000001": "", "5c4d3e2f4e5f6a7b8c9d000000000001": "hex",
+			"{5c4d3e2f-4e5f-6a7b-8c9d-000000000001}": "", "node-1": "",
+		} {
+			value := text
+			var encoder fieldCodec
+			if visit(&encoder, &value); value != "" {
+				t.Errorf("%s: the text is %q after it was encoded, want none", codec, value)
+			}
+			if isShort := encoder.encoded[0] == 1; isShort != strings.Contains(short, codec) {
+				t.Errorf("%s: %q has a short form: %t, want %t", codec, text, isShort, !isShort)
+			}
+			decoder := decoderOf(string(encoder.encoded))
+			if visit(decoder, &value); value != text || decoder.left != "" {
+				t.Errorf("%s: the text is %q, want %q, and %d bytes are left", codec, value, text, len(decoder.left))
+			}
+		}
 	}
 }

@@ -35,8 +35,8 @@ type Handler interface {
 
 // EventHandler receives changes of Events.
 type EventHandler interface {
-	// EventChanged reports a created or updated Event. initial is true for an Event in an informer's first list.
-	EventChanged(name types.NamespacedName, uid types.UID, initial bool)
+	// EventChanged reports a created or updated Event.
+	EventChanged(name types.NamespacedName)
 	// EventDeleted reports the last known state of a deleted Event: most expire.
 	EventDeleted(ev *corev1.Event)
 	// EventsListed reports the end of an informer's first list of Events. Some may have expired while none was running.

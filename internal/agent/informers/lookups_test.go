@@ -23,12 +23,12 @@ import (
 // ignore is a Handler that ignores all changes.
 type ignore struct{}
 
-func (ignore) ObjectChanged(target.Ref)                           {}
-func (ignore) KindChanged(schema.GroupKind)                       {}
-func (ignore) OwnersResolved()                                    {}
-func (ignore) EventChanged(types.NamespacedName, types.UID, bool) {}
-func (ignore) EventDeleted(*corev1.Event)                         {}
-func (ignore) EventsListed()                                      {}
+func (ignore) ObjectChanged(target.Ref)          {}
+func (ignore) KindChanged(schema.GroupKind)      {}
+func (ignore) OwnersResolved()                   {}
+func (ignore) EventChanged(types.NamespacedName) {}
+func (ignore) EventDeleted(*corev1.Event)        {}
+func (ignore) EventsListed()                     {}
 
 // newEmptyCluster returns informers of an API server without objects, and a channel with an element for each look-up of a
 // ConfigMap.

@@ -51,7 +51,7 @@ func (p *informerPool) acquire(ctx context.Context, k *kindWatcher, id informerI
 		done:   make(chan struct{}),
 	}
 	handler := p.registrar.handlerFor(i, func(err error) { p.fail(i, err) })
-	i.store = newStore(p.factory.transform(i.gvk), handler, func() { p.listed(ctx, i) })
+	i.store = newStore(i.gvk, p.factory.transform(i.gvk), handler, func() { p.listed(ctx, i) })
 	p.running[id] = i
 	p.metrics.watches.WithLabelValues(id.gvr.GroupResource().String()).Inc()
 	go p.run(ctx, i, before)

@@ -55,15 +55,14 @@ func (r *registrar) handlerFor(i *informer, failed func(error)) cache.ResourceEv
 }
 
 func (r *registrar) eventHandler() cache.ResourceEventHandler {
-	changed := func(obj any, initial bool) {
+	changed := func(obj any) {
 		if ev, ok := obj.(*cachedEvent); ok {
-			o := ev.GetObjectMeta()
-			r.handler.EventChanged(nameOf(o), o.GetUID(), initial)
+			r.handler.EventChanged(ev.name())
 		}
 	}
-	return cache.ResourceEventHandlerDetailedFuncs{
+	return cache.ResourceEventHandlerFuncs{
 		AddFunc:    changed,
-		UpdateFunc: func(_, obj any) { changed(obj, false) },
+		UpdateFunc: func(_, obj any) { changed(obj) },
 		DeleteFunc: func(obj any) {
 			if ev, ok := obj.(*cachedEvent); ok {
 				r.handler.EventDeleted(ev.event())

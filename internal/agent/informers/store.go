@@ -1,11 +1,12 @@
 package informers
 
 import (
+	"iter"
 	"maps"
-	"slices"
 	"sync"
 
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 )
@@ -13,6 +14,7 @@ import (
 // store has the objects that an informer watches. The informer's reflector writes to it, and it passes each change on. A shared informer
 // of client-go passes changes through a queue and three more goroutines. It keeps one more string for each object.
 type store struct {
+	kind      schema.GroupVersionKind
 	transform cache.TransformFunc
 	// handler is called after each change, and onFirstList after the first list. Both are called in the goroutine that reads the
 	// watch. They may wait for mutexes only.
@@ -21,12 +23,46 @@ type store struct {
 	listedOnce  bool // belongs to that goroutine
 
 	mu      sync.RWMutex
-	objects map[types.NamespacedName]any
-	events  eventIndexes
+	objects objectSet
 }
 
-func newStore(transform cache.TransformFunc, handler cache.ResourceEventHandler, onFirstList func()) *store {
-	return &store{transform: transform, handler: handler, onFirstList: onFirstList, objects: map[types.NamespacedName]any{}}
+// objectSet has objects in their cached form, by name. An *eventSet has Events, and a namedObjects others.
+type objectSet interface {
+	get(types.NamespacedName) any // nil if there is none
+	// swap stores an object under a name, or none, and returns the one before; nil if there was none.
+	swap(types.NamespacedName, any) any
+	all() iter.Seq2[types.NamespacedName, any]
+}
+
+// namedObjects is an objectSet.
+type namedObjects map[types.NamespacedName]any
+
+func (s namedObjects) get(name types.NamespacedName) any { return s[name] }
+
+func (s namedObjects) swap(name types.NamespacedName, obj any) any {
+	before := s[name]
+	if obj == nil {
+		delete(s, name)
+	} else {
+		s[name] = obj
+	}
+	return before
+}
+
+func (s namedObjects) all() iter.Seq2[types.NamespacedName, any] { return maps.All(s) }
+
+// newObjectSet returns a set for objects of a kind, with space for some.
+func newObjectSet(kind schema.GroupVersionKind, size int) objectSet {
+	if kind == eventKind {
+		return &eventSet{}
+	}
+	return make(namedObjects, size)
+}
+
+func newStore(
+	kind schema.GroupVersionKind, transform cache.TransformFunc, handler cache.ResourceEventHandler, onFirstList func(),
+) *store {
+	return &store{kind: kind, transform: transform, handler: handler, onFirstList: onFirstList, objects: newObjectSet(kind, 0)}
 }
 
 // Transformer implements cache.TransformingStore: the reflector collects a list in the form of the cache.
@@ -38,8 +74,8 @@ func (s *store) Add(obj any) error {
 	if err != nil {
 		return err
 	}
-	before := s.swap(name, obj)
-	s.changed(before, obj)
+	s.inherit(name, obj)
+	s.changed(s.swap(name, obj), obj)
 	return nil
 }
 
@@ -59,22 +95,23 @@ func (s *store) Delete(obj any) error {
 
 // Replace implements cache.ReflectorStore. The objects that are not listed are deleted.
 func (s *store) Replace(list []any, _ string) error {
-	objects := make(map[types.NamespacedName]any, len(list))
+	listed := newObjectSet(s.kind, len(list))
 	for _, item := range list {
 		obj, name, err := s.cachedForm(item)
 		if err != nil {
 			return err
 		}
-		objects[name] = obj
+		s.inherit(name, obj)
+		listed.swap(name, obj)
 	}
-	before := s.replace(objects)
-	for name, obj := range before {
-		if _, exists := objects[name]; !exists {
+	before := s.replace(listed)
+	for name, obj := range before.all() {
+		if listed.get(name) == nil {
 			s.handler.OnDelete(obj)
 		}
 	}
-	for name, obj := range objects {
-		s.changed(before[name], obj)
+	for name, obj := range listed.all() {
+		s.changed(before.get(name), obj)
 	}
 	if !s.listedOnce {
 		s.listedOnce = true
@@ -100,7 +137,7 @@ func (s *store) cachedForm(obj any) (any, types.NamespacedName, error) {
 func cachedName(obj any) (types.NamespacedName, error) {
 	switch o := obj.(type) {
 	case *cachedEvent:
-		return types.NamespacedName{Namespace: o.common.Value().namespace, Name: o.name}, nil
+		return o.name(), nil
 	case *cachedPod:
 		return types.NamespacedName{Namespace: o.namespace.Value(), Name: o.name}, nil
 	}
@@ -120,36 +157,26 @@ func (s *store) changed(before, obj any) {
 	}
 }
 
+// inherit passes on what is known of the Event that the store has under a name.
+func (s *store) inherit(name types.NamespacedName, obj any) {
+	if ev, ok := obj.(*cachedEvent); ok {
+		ev.inherit(s.get(name), !s.listedOnce)
+	}
+}
+
 // swap stores an object under a name, or none, and returns the one before; nil if there was none.
 func (s *store) swap(name types.NamespacedName, obj any) any {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	before := s.objects[name]
-	if ev, ok := before.(*cachedEvent); ok {
-		s.events.remove(ev)
-	}
-	if ev, ok := obj.(*cachedEvent); ok {
-		s.events.add(ev)
-	}
-	if obj == nil {
-		delete(s.objects, name)
-	} else {
-		s.objects[name] = obj
-	}
-	return before
+	return s.objects.swap(name, obj)
 }
 
-// replace stores other objects, and returns those before. The store keeps the map.
-func (s *store) replace(objects map[types.NamespacedName]any) map[types.NamespacedName]any {
+// replace stores other objects, and returns those before. The store keeps the set.
+func (s *store) replace(objects objectSet) objectSet {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	before := s.objects
-	s.objects, s.events = objects, eventIndexes{}
-	for _, obj := range objects {
-		if ev, ok := obj.(*cachedEvent); ok {
-			s.events.add(ev)
-		}
-	}
+	s.objects = objects
 	return before
 }
 
@@ -157,19 +184,26 @@ func (s *store) replace(objects map[types.NamespacedName]any) map[types.Namespac
 func (s *store) get(name types.NamespacedName) any {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	return s.objects[name]
+	return s.objects.get(name)
 }
 
 // list returns all objects.
 func (s *store) list() []any {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	return slices.AppendSeq(make([]any, 0, len(s.objects)), maps.Values(s.objects))
+	var out []any
+	for _, obj := range s.objects.all() {
+		out = append(out, obj)
+	}
+	return out
 }
 
 // eventsBy returns the Events whose value in an index has a hash.
 func (s *store) eventsBy(index eventIndex, hash uint32) []*cachedEvent {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	return s.events.find(index, hash)
+	if events, ok := s.objects.(*eventSet); ok {
+		return events.find(index, hash)
+	}
+	return nil
 }

@@ -1,13 +1,16 @@
 package informers
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 )
@@ -32,7 +35,7 @@ func recordingStore() (kept *store, notifications func() string) {
 		DeleteFunc: func(obj any) { record("delete %s", name(obj)) },
 	}
 	same := func(obj any) (any, error) { return obj, nil }
-	return newStore(same, handler, func() { record("listed") }), func() string {
+	return newStore(schema.GroupVersionKind{}, same, handler, func() { record("listed") }), func() string {
 		defer func() { got = nil }()
 		// The objects of one list come in any order, and "listed" comes last.
 		if n := len(got) - 1; n > 0 && got[n] == "listed" {
@@ -91,7 +94,7 @@ func TestStore_Changes_AreNotified(t *testing.T) {
 func TestStore_Handler_SeesTheChange(t *testing.T) {
 	var kept *store
 	seen := map[string]bool{}
-	kept = newStore(func(obj any) (any, error) { return obj, nil }, cache.ResourceEventHandlerFuncs{
+	kept = newStore(schema.GroupVersionKind{}, func(obj any) (any, error) { return obj, nil }, cache.ResourceEventHandlerFuncs{
 		AddFunc: func(obj any) {
 			name, _ := cachedName(obj)
 			seen["add "+name.Name] = kept.get(name) == obj
@@ -128,7 +131,7 @@ func TestStore_EventsChange_IndexesFollow(t *testing.T) {
 	if err := kept.Update(changed); err != nil {
 		t.Fatal(err)
 	}
-	found := func(uid string) int { return len(kept.eventsBy(eventsByUID, hashOf(uid))) }
+	found := func(uid string) int { return len(kept.eventsBy(eventsAboutUID, hashOf(uid))) }
 	if found(before) != 0 || found("another") != 1 {
 		t.Errorf("after a change, %d Events are found by the former object and %d by the new one, want 0 and 1", found(before), found("another"))
 	}
@@ -147,8 +150,8 @@ func TestStore_EventsChange_IndexesFollow(t *testing.T) {
 }
 
 // Many Events share a bucket: those about one object, and others. Each is found until it is removed.
-func TestEventIndexes_RandomChanges_FindWhatIsThere(t *testing.T) {
-	var indexes eventIndexes
+func TestEventSet_RandomChanges_FindWhatIsThere(t *testing.T) {
+	var indexes eventSet
 	there := map[*cachedEvent]bool{}
 	var all []*cachedEvent
 	for i := range 60 {
@@ -156,7 +159,7 @@ func TestEventIndexes_RandomChanges_FindWhatIsThere(t *testing.T) {
 		if uid == 3 {
 			uid = eventBuckets + 1
 		}
-		all = append(all, &cachedEvent{hashes: eventHashes{eventsByUID: uid, eventsByName: uint32(i % 5)}})
+		all = append(all, &cachedEvent{hashes: eventHashes{eventsAboutUID: uid, eventsAboutName: uint32(i % 5)}})
 	}
 	random := rand.New(rand.NewPCG(1, 2))
 	for range 5000 {
@@ -195,6 +198,52 @@ func TestEventIndexes_RandomChanges_FindWhatIsThere(t *testing.T) {
 	for index, buckets := range indexes {
 		if len(buckets) > 0 {
 			t.Errorf("index %d keeps %d buckets without Events", index, len(buckets))
+		}
+	}
+}
+
+// An Event of the first list stays preexisting until it is deleted, also when it changes or is listed again. A later Event of its name
+// is not.
+func TestStore_EventsOfFirstList_ArePreexisting(t *testing.T) {
+	kept := newEventStore()
+	version := 0
+	next := func(i int, uid types.UID) *corev1.Event {
+		ev := unownedEvent(i)
+		version++
+		ev.ResourceVersion = fmt.Sprint(version)
+		if uid != "" {
+			ev.UID = uid
+		}
+		return ev
+	}
+	for _, step := range []struct {
+		what string
+		do   func() error
+		want string
+	}{
+		{"the first list", func() error { return kept.Replace([]any{next(0, ""), next(1, "")}, "") }, "0 1"},
+		{"another Event", func() error { return kept.Add(next(2, "")) }, "0 1"},
+		{"changes of all", func() error {
+			return errors.Join(kept.Update(next(0, "")), kept.Update(next(1, "")), kept.Update(next(2, "")))
+		}, "0 1"},
+		{"a later list", func() error { return kept.Replace([]any{next(0, ""), next(1, ""), next(2, "")}, "") }, "0 1"},
+		{"an Event of the same name", func() error { return kept.Add(next(0, "another")) }, "1"},
+		{"a listed Event of the same name", func() error {
+			return kept.Replace([]any{next(0, "another"), next(1, "another"), next(2, "")}, "")
+		}, ""},
+	} {
+		if err := step.do(); err != nil {
+			t.Fatalf("%s: %v", step.what, err)
+		}
+		var got []string
+		for i := range 3 {
+			ev, ok := kept.get(nameOf(unownedEvent(i))).(*cachedEvent)
+			if ok && ev.common.Value().preexisting {
+				got = append(got, fmt.Sprint(i))
+			}
+		}
+		if strings.Join(got, " ") != step.want {
+			t.Errorf("after %s, the Events %v are preexisting, want %q", step.what, got, step.want)
 		}
 	}
 }

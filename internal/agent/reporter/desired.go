@@ -125,7 +125,7 @@ func (r *eventReporter) desired(ctx context.Context, instance target.Instance, r
 		if !ok || ev.Shortened { // a comparison does not read an Event whole: that is a request for each
 			return
 		}
-		report, ok := reportTo(instance, r.sink, firstOf(ev.Event), r.newReport(ev.Event, ev.Initial))
+		report, ok := reportTo(instance, r.sink, firstOf(ev.Event), newEventReport(ev.Event, ev.Preexisting))
 		if !ok {
 			return
 		}
@@ -133,7 +133,7 @@ func (r *eventReporter) desired(ctx context.Context, instance target.Instance, r
 			out = append(out, shortenBy(decision, report))
 		}
 	}
-	for _, name := range r.notes.aboutUnknownObjects(instance) {
+	for _, name := range r.aboutUnknown.of(instance) {
 		add(name, func(ev *corev1.Event) []target.Attribution {
 			return onePerInstance(r.sink, r.attributions(name, ev))
 		})

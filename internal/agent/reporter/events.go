@@ -18,13 +18,13 @@ import (
 
 // eventReporter reports the cluster's Events.
 type eventReporter struct {
-	targets   *target.Registry
-	informers *informers.Informers
-	filters   *filter.Live
-	sink      Sink
-	notes     *eventNotes
-	queues    *queues
-	now       func() time.Time
+	targets      *target.Registry
+	informers    *informers.Informers
+	filters      *filter.Live
+	sink         Sink
+	aboutUnknown *unknownObjectEvents
+	queues       *queues
+	now          func() time.Time
 }
 
 // reconcile reports the newest version of an Event to each instance that it is attributed to. Other Events stay in the cache,
@@ -35,7 +35,7 @@ func (r *eventReporter) reconcile(ctx context.Context, name types.NamespacedName
 	if !ok {
 		return nil
 	}
-	reports := r.reports(name, ev.Event, ev.Initial)
+	reports := r.reports(name, ev.Event, ev.Preexisting)
 	if len(reports) == 0 {
 		r.sink.Cancel(observe.EventKey(ev.UID))
 		r.sink.DropRejected(observe.EventSubject(ev.UID))
@@ -43,7 +43,7 @@ func (r *eventReporter) reconcile(ctx context.Context, name types.NamespacedName
 		return nil
 	}
 	if _, known := r.targets.Object(ev.InvolvedObject.UID); !known {
-		r.notes.setAboutUnknownObject(ev.UID, name, reports)
+		r.aboutUnknown.set(ev.UID, name, reports)
 	}
 	decision := r.decide(ev.Event)
 	if ev.Shortened && decision.Action != filter.Drop {
@@ -71,7 +71,7 @@ func (r *eventReporter) reconcileLong(ctx context.Context, name types.Namespaced
 	if ev == nil || ev.UID != cached.UID { // the informer's next change queues the new one
 		return nil
 	}
-	if reports := r.reports(name, ev, cached.Initial); len(reports) > 0 {
+	if reports := r.reports(name, ev, cached.Preexisting); len(reports) > 0 {
 		r.offer(ctx, observe.EventSubject(ev.UID), reports, r.decide(ev))
 	}
 	return nil
@@ -116,17 +116,13 @@ func (r *eventReporter) offer(ctx context.Context, subject observe.Subject, repo
 	offerAll(ctx, r.sink, subject, kept, dropped...)
 }
 
-// reports returns the reports of an Event, one for each instance. initial is true for an Event in an informer's first list.
-func (r *eventReporter) reports(name types.NamespacedName, ev *corev1.Event, initial bool) []observe.Event {
-	return eachInstance(r.sink, r.attributions(name, ev), r.newReport(ev, initial))
+// reports returns the reports of an Event, one for each instance.
+func (r *eventReporter) reports(name types.NamespacedName, ev *corev1.Event, preexisting bool) []observe.Event {
+	return eachInstance(r.sink, r.attributions(name, ev), newEventReport(ev, preexisting))
 }
 
-// newReport returns a function that makes the report of an Event to an instance.
-func (r *eventReporter) newReport(ev *corev1.Event, initial bool) func(target.Attribution) observe.Event {
-	if initial {
-		r.notes.setPreexisting(ev.UID)
-	}
-	preexisting := r.notes.isPreexisting(ev.UID)
+// newEventReport returns a function that makes the report of an Event to an instance.
+func newEventReport(ev *corev1.Event, preexisting bool) func(target.Attribution) observe.Event {
 	return func(attribution target.Attribution) observe.Event {
 		report := observe.NewEvent(ev, attribution)
 		report.MayHaveRow = preexisting
@@ -211,14 +207,14 @@ func offerAll(ctx context.Context, sink Sink, subject observe.Subject, reports [
 
 // forget forgets an Event that is deleted. Its row in the control plane stays.
 func (r *eventReporter) forget(uid types.UID) {
-	r.notes.remove(uid)
+	r.aboutUnknown.remove(uid)
 	r.sink.ForgetExcept(observe.EventSubject(uid))
 }
 
 // forgetExpired forgets the reported Events that no cache has: they expired while no informer watched them. It returns false
 // if not all Events are listed yet.
 func (r *eventReporter) forgetExpired() bool {
-	known := append(r.sink.Events(), r.notes.preexistingEvents()...) // read before the caches, which have all that still exist
+	known := r.sink.Events() // read before the caches, which have all that still exist
 	cached, ok := r.informers.EventUIDs()
 	if !ok {
 		return false

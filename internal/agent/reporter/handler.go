@@ -20,10 +20,7 @@ func (h handler) ObjectChanged(ref target.Ref) {
 	h.r.queues.objects.Add(ref)
 }
 
-func (h handler) EventChanged(name types.NamespacedName, uid types.UID, initial bool) {
-	if initial {
-		h.r.events.notes.setPreexisting(uid)
-	}
+func (h handler) EventChanged(name types.NamespacedName) {
 	h.r.queues.samples.events.add(name)
 	h.r.queues.events.Add(name)
 }

@@ -111,7 +111,7 @@ func New(
 		queues: r.queues, statuses: r.statuses, redaction: config.Redaction, now: config.now,
 	}
 	r.events = &eventReporter{
-		targets: targets, informers: r.informers, filters: config.Filters, sink: sink, notes: newEventNotes(), queues: r.queues, now: config.now,
+		targets: targets, informers: r.informers, filters: config.Filters, sink: sink, aboutUnknown: newUnknownObjectEvents(), queues: r.queues, now: config.now,
 	}
 	r.attributed.restore(targets, config.now())
 	return r

@@ -6,7 +6,7 @@ import "maps"
 func (r *Reporter) sizes() map[string]int {
 	out := map[string]int{"transitions": r.transitions.size()}
 	maps.Copy(out, r.attributed.sizes())
-	maps.Copy(out, r.events.notes.sizes())
+	maps.Copy(out, r.events.aboutUnknown.sizes())
 	maps.Copy(out, r.informers.Sizes())
 	maps.Copy(out, r.assessor.Sizes())
 	return out
@@ -20,10 +20,10 @@ func (a *attributedObjects) sizes() map[string]int {
 }
 
 // sizes returns how much is recorded, for tests that look for leaks.
-func (n *eventNotes) sizes() map[string]int {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	return map[string]int{"preexisting Events": len(n.preexisting), "instances with Events about unknown objects": len(n.unknownObjects)}
+func (e *unknownObjectEvents) sizes() map[string]int {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return map[string]int{"instances with Events about unknown objects": len(e.names)}
 }
 
 func (t *transitions) size() int {
