@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"hash/maphash"
 	"maps"
 	"sync"
 	"time"
@@ -45,7 +46,7 @@ type Journal struct {
 // state is the part of a journal that its mutex protects.
 type state struct {
 	loaded    tables                    // records of the file, until Load returns them
-	sizes     map[string]map[string]int // record sizes by table and key after the next commit
+	sizes     map[string]map[uint64]int // record sizes by table and hash of the key after the next commit
 	bytes     int64                     // sum of sizes
 	dirty     map[id][]byte             // changes to commit; nil deletes
 	scheduled bool                      // the timer runs
@@ -71,7 +72,7 @@ func Open(dir string, log logr.Logger) (*Journal, error) {
 	}
 	j := &Journal{
 		log: log, disk: d,
-		state: state{loaded: loaded, sizes: map[string]map[string]int{}, dirty: map[id][]byte{}},
+		state: state{loaded: loaded, sizes: map[string]map[uint64]int{}, dirty: map[id][]byte{}},
 		news:  make(chan struct{}), timer: time.NewTimer(CommitDelay), stop: make(chan struct{}), done: make(chan struct{}),
 	}
 	if err == nil {
@@ -121,7 +122,7 @@ func (j *Journal) change(at id, value []byte) {
 	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if _, exists := j.state.sizes[at.table][at.key]; value == nil && !exists {
+	if _, exists := j.state.sizes[at.table][hashOf(at.key)]; value == nil && !exists {
 		return
 	}
 	j.state.dirty[at] = value
@@ -138,22 +139,29 @@ func (j *Journal) schedule(delay time.Duration) {
 	j.timer.Reset(delay)
 }
 
+var hashSeed = maphash.MakeSeed()
+
+// hashOf returns the hash of a key. The keys of all records would take four times the memory of the hashes. If two keys of a table had
+// one hash, a deletion of the second would be left out, and its record would come back at the next start. With a million records, the
+// probability is one in 37 million.
+func hashOf(key string) uint64 { return maphash.String(hashSeed, key) }
+
 // resize accounts for a record's new value.
 func (s *state) resize(at id, value []byte) {
-	sizes := s.sizes[at.table]
-	s.bytes -= int64(sizes[at.key])
+	sizes, key := s.sizes[at.table], hashOf(at.key)
+	s.bytes -= int64(sizes[key])
 	if value == nil {
-		if delete(sizes, at.key); len(sizes) == 0 {
+		if delete(sizes, key); len(sizes) == 0 {
 			delete(s.sizes, at.table) // an empty map keeps the memory of its largest size
 		}
 		return
 	}
 	if sizes == nil {
-		sizes = map[string]int{}
+		sizes = map[uint64]int{}
 		s.sizes[at.table] = sizes
 	}
 	size := sizeOf(at.key, value)
-	sizes[at.key] = size
+	sizes[key] = size
 	s.bytes += int64(size)
 }
 

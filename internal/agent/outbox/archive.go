@@ -11,22 +11,27 @@ import (
 	"github.com/threeport/threeport-agent/internal/agent/target"
 )
 
-// archive has the Events whose newest report the control plane accepted, or a filter dropped. A cluster has several of them per object. One takes about
-// 105 bytes here and 711 as an [entry] with its group. An Event that is to be reported again becomes an entry. Events with a row of
+// archive has the Events whose newest report the control plane accepted, or a filter dropped. A cluster has several of them per object. One
+// takes 60 to 100 bytes here and 711 as an [entry] with its group. An Event that is to be reported again becomes an entry. Events with a row of
 // their own, synthetic ones, and those of which something is pending or rejected stay entries. A nil archive takes none.
 type archive map[uuid.UUID]archivedEvent
 
-// archivedEvent has the fields of an entry's delivered part. The receipt's instance is that of the version.
+// archivedEvent has the fields of an entry's delivered part.
 type archivedEvent struct {
 	rowID           int64
 	resourceVersion uint64
-	resourceID      int64
-	workload        unique.Handle[target.Instance]
-	hasInstance     bool // the receipt has the instance
-	accepted        bool // the receipt is that of an accepted report
-	dropped         bool // the version was dropped by a filter
-	modified        bool
-	restored        bool
+	common          unique.Handle[archivedFields]
+}
+
+// archivedFields are those that many Events have in common. The receipt's instance is that of the version.
+type archivedFields struct {
+	workload    target.Instance
+	resourceID  int64
+	hasInstance bool // the receipt has the instance
+	accepted    bool // the receipt is that of an accepted report
+	dropped     bool // the version was dropped by a filter
+	modified    bool
+	restored    bool
 }
 
 // add archives an idle entry of an Event, and returns false if it has to stay an entry.
@@ -48,8 +53,10 @@ func (a archive) add(e *entry) bool {
 		return false
 	}
 	a[id] = archivedEvent{
-		rowID: e.receipt.RowID, resourceVersion: resourceVersion, resourceID: v.ResourceID,
-		workload: unique.Make(v.Workload), hasInstance: hasInstance, accepted: e.receipt.Accepted, dropped: e.outcome == dropped, modified: e.modified, restored: e.restored,
+		rowID: e.receipt.RowID, resourceVersion: resourceVersion, common: unique.Make(archivedFields{
+			workload: v.Workload, resourceID: v.ResourceID, hasInstance: hasInstance,
+			accepted: e.receipt.Accepted, dropped: e.outcome == dropped, modified: e.modified, restored: e.restored,
+		}),
 	}
 	return true
 }
@@ -87,7 +94,7 @@ func (a archive) take(key observe.Key) (archivedEvent, bool) {
 // restored returns the keys of the Events of an earlier process that this process has not offered.
 func (a archive) restored() (out []observe.Key) {
 	for id, ev := range a {
-		if ev.restored {
+		if ev.common.Value().restored {
 			out = append(out, observe.EventKey(types.UID(id.String())))
 		}
 	}
@@ -105,19 +112,16 @@ func (a archive) uids() []types.UID {
 
 // delivered returns what was known of the entry at the control plane.
 func (ev archivedEvent) delivered() delivered {
-	d := delivered{receipt: Receipt{Accepted: ev.accepted, RowID: ev.rowID}, modified: ev.modified}
-	if ev.hasInstance {
-		d.receipt.Instance = ev.workload.Value()
+	common := ev.common.Value()
+	d := delivered{receipt: Receipt{Accepted: common.accepted, RowID: ev.rowID}, modified: common.modified}
+	if common.hasInstance {
+		d.receipt.Instance = common.workload
 	}
-	d.end(ev.version().String(), concluded)
-	if ev.dropped {
+	d.end(observe.EventVersion{
+		ResourceVersion: strconv.FormatUint(ev.resourceVersion, 10), Workload: common.workload, ResourceID: common.resourceID,
+	}.String(), concluded)
+	if common.dropped {
 		d.outcome = dropped
 	}
 	return d
-}
-
-func (ev archivedEvent) version() observe.EventVersion {
-	return observe.EventVersion{
-		ResourceVersion: strconv.FormatUint(ev.resourceVersion, 10), Workload: ev.workload.Value(), ResourceID: ev.resourceID,
-	}
 }

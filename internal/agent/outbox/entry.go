@@ -207,7 +207,7 @@ func (x *index) getOrAdd(key observe.Key, name observe.OrderingKey) *entry {
 	}
 	e := x.add(key, name)
 	if ev, ok := x.archive.take(key); ok {
-		e.delivered, e.restored = ev.delivered(), ev.restored
+		e.delivered, e.restored = ev.delivered(), ev.common.Value().restored
 	}
 	return e
 }
