@@ -113,13 +113,19 @@ func (e *cachedEvent) isWarning() bool { return e.common.Value().eventType == co
 
 // event returns the Event with the fields that the cache has.
 func (e *cachedEvent) event() *corev1.Event {
-	ev, common := &corev1.Event{}, e.common.Value()
+	ev := &corev1.Event{}
+	e.decode(ev)
+	return ev
+}
+
+// decode decodes the Event into one without fields.
+func (e *cachedEvent) decode(ev *corev1.Event) {
+	common := e.common.Value()
 	eachEventField(ev, decoderOf(e.own))
 	ev.Namespace = common.namespace
 	ev.Type, ev.Reason, ev.Source.Component = common.eventType, common.reason, common.component
 	involved := &ev.InvolvedObject
 	involved.APIVersion, involved.Kind, involved.Namespace = common.involvedAPIVersion, common.involvedKind, common.involvedNamespace
-	return ev
 }
 
 // metadata returns the metadata that the cache has.

@@ -84,11 +84,11 @@ func (s *eventSet) swap(name types.NamespacedName, obj any) any {
 }
 
 // all implements objectSet.
-func (s *eventSet) all() iter.Seq2[types.NamespacedName, any] {
-	return func(yield func(types.NamespacedName, any) bool) {
+func (s *eventSet) all() iter.Seq[any] {
+	return func(yield func(any) bool) {
 		for _, bucket := range s[eventsByName] {
 			for _, ev := range bucket {
-				if !yield(ev.name(), ev) {
+				if !yield(ev) {
 					return
 				}
 			}

@@ -101,13 +101,14 @@ func (s *Informers) EventsAboutUnknownObjects() []types.NamespacedName {
 			if !ok {
 				continue
 			}
-			ev := cached.event()
-			involved := observe.InvolvedObject(ev)
+			var ev corev1.Event // not on the heap: there may be a hundred thousand
+			cached.decode(&ev)
+			involved := observe.InvolvedObject(&ev)
 			if _, known := s.targets.Object(involved.UID); known || involved.UID == "" {
 				continue
 			}
 			if kind := involved.GroupKind(); IsBaseKind(kind) || s.lookups.looksUp(kind) {
-				out = append(out, nameOf(ev))
+				out = append(out, types.NamespacedName{Namespace: ev.Namespace, Name: ev.Name})
 			}
 		}
 	}

@@ -80,9 +80,9 @@ func TestFieldCodec_RoundTrip(t *testing.T) {
 // Texts with a short form are decoded as they were, and so are those that only look like one.
 func TestFieldCodec_TextsWithShortForms_RoundTrip(t *testing.T) {
 	codecs := map[string]func(*fieldCodec, *string){
-		"hex": (*fieldCodec).hexText,
-		"decimal":     (*fieldCodec).decimal,
-		"UID":         func(c *fieldCodec, value *string) { c.uid((*types.UID)(value)) },
+		"hex":     (*fieldCodec).hexText,
+		"decimal": (*fieldCodec).decimal,
+		"UID":     func(c *fieldCodec, value *string) { c.uid((*types.UID)(value)) },
 	}
 	for codec, visit := range codecs {
 		for text, short := range map[string]string{

@@ -29,28 +29,19 @@ func (r *registrar) handlerFor(i *informer, failed func(error)) cache.ResourceEv
 	kind := i.gvk.GroupKind()
 	return cache.ResourceEventHandlerFuncs{
 		AddFunc: func(obj any) {
-			if o, err := meta.Accessor(obj); err == nil && (o.GetNamespace() != "") != i.id.namespaced {
+			if name, err := cachedName(obj); err == nil && (name.Namespace != "") != i.id.namespaced {
 				failed(errScopeChanged)
 				return
 			}
 			r.upsert(kind, obj)
 		},
 		UpdateFunc: func(before, obj any) {
-			old, err := meta.Accessor(before)
-			current, err2 := meta.Accessor(obj)
-			if err != nil || err2 != nil {
-				return // every object in a store has metadata
-			}
-			if old.GetUID() != current.GetUID() { // the informer missed the deletion in between
-				r.delete(identityOf(kind, old), old.GetResourceVersion(), true)
+			if cachedVersion(before).uid != cachedVersion(obj).uid { // the informer missed the deletion in between
+				r.deleted(kind, before)
 			}
 			r.upsert(kind, obj)
 		},
-		DeleteFunc: func(obj any) {
-			if o, err := meta.Accessor(obj); err == nil {
-				r.delete(identityOf(kind, o), o.GetResourceVersion(), true)
-			}
-		},
+		DeleteFunc: func(obj any) { r.deleted(kind, obj) },
 	}
 }
 
@@ -85,6 +76,15 @@ func (r *registrar) upsert(kind schema.GroupKind, obj any) {
 		r.handler.ObjectChanged(found.Ref)
 	}
 	r.lookups.add(r.targets.UnresolvedOwners(found.Identity))
+}
+
+// deleted keeps a tombstone of an object that an informer saw deleted.
+func (r *registrar) deleted(kind schema.GroupKind, obj any) {
+	if name, err := cachedName(obj); err == nil {
+		ref := target.Ref{Group: kind.Group, Kind: kind.Kind, Namespace: name.Namespace, Name: name.Name}
+		version := cachedVersion(obj)
+		r.delete(target.Identity{Ref: ref, UID: version.uid}, version.resourceVersion, true)
+	}
 }
 
 // delete keeps a tombstone, and passes it on. version is the last known version; empty if none is known.

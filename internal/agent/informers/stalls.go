@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 )
@@ -81,8 +80,8 @@ func (d stallDetector) detect(ctx context.Context) (stalled int, err error) {
 func (d stallDetector) compare(ctx context.Context, i *informer) (map[types.NamespacedName]lag, error) {
 	unanswered := map[types.NamespacedName]objectVersion{}
 	for _, obj := range i.store.list() {
-		if o, err := meta.Accessor(obj); err == nil {
-			unanswered[nameOf(o)] = versionOf(o)
+		if name, err := cachedName(obj); err == nil {
+			unanswered[name] = cachedVersion(obj)
 		}
 	}
 	lags := map[types.NamespacedName]lag{}
@@ -123,15 +122,6 @@ func (d stallDetector) stillBehind(ctx context.Context, i *informer, lags map[ty
 		behind = behind || missing[nameOf(o)] == o.GetUID()
 	})
 	return behind, err
-}
-
-// cachedVersion returns the version of an object in a store; zero if there is none.
-func cachedVersion(obj any) objectVersion {
-	o, err := meta.Accessor(obj)
-	if err != nil {
-		return objectVersion{}
-	}
-	return versionOf(o)
 }
 
 func nameOf(o metav1.Object) types.NamespacedName {

@@ -3,6 +3,7 @@ package informers
 import (
 	"iter"
 	"maps"
+	"slices"
 	"sync"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -31,7 +32,7 @@ type objectSet interface {
 	get(types.NamespacedName) any // nil if there is none
 	// swap stores an object under a name, or none, and returns the one before; nil if there was none.
 	swap(types.NamespacedName, any) any
-	all() iter.Seq2[types.NamespacedName, any]
+	all() iter.Seq[any]
 }
 
 // namedObjects is an objectSet.
@@ -49,7 +50,7 @@ func (s namedObjects) swap(name types.NamespacedName, obj any) any {
 	return before
 }
 
-func (s namedObjects) all() iter.Seq2[types.NamespacedName, any] { return maps.All(s) }
+func (s namedObjects) all() iter.Seq[any] { return maps.Values(s) }
 
 // newObjectSet returns a set for objects of a kind, with space for some.
 func newObjectSet(kind schema.GroupVersionKind, size int) objectSet {
@@ -105,12 +106,13 @@ func (s *store) Replace(list []any, _ string) error {
 		listed.swap(name, obj)
 	}
 	before := s.replace(listed)
-	for name, obj := range before.all() {
-		if listed.get(name) == nil {
+	for obj := range before.all() {
+		if name, _ := cachedName(obj); listed.get(name) == nil {
 			s.handler.OnDelete(obj)
 		}
 	}
-	for name, obj := range listed.all() {
+	for obj := range listed.all() {
+		name, _ := cachedName(obj)
 		s.changed(before.get(name), obj)
 	}
 	if !s.listedOnce {
@@ -146,6 +148,22 @@ func cachedName(obj any) (types.NamespacedName, error) {
 		return types.NamespacedName{}, err //nolint:wrapcheck // names the type
 	}
 	return nameOf(o), nil
+}
+
+// cachedVersion returns the version of an object in its cached form; zero if there is no object.
+func cachedVersion(obj any) objectVersion {
+	switch o := obj.(type) {
+	case *cachedEvent:
+		ev := o.metadata()
+		return objectVersion{ev.UID, ev.ResourceVersion}
+	case *cachedPod:
+		return objectVersion{o.uid, o.resourceVersion}
+	}
+	o, err := meta.Accessor(obj)
+	if err != nil {
+		return objectVersion{}
+	}
+	return versionOf(o)
 }
 
 // changed passes an object on, unless it was listed again in the same version. before is nil if the store had no object of that name.
@@ -191,11 +209,7 @@ func (s *store) get(name types.NamespacedName) any {
 func (s *store) list() []any {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	var out []any
-	for _, obj := range s.objects.all() {
-		out = append(out, obj)
-	}
-	return out
+	return slices.Collect(s.objects.all())
 }
 
 // eventsBy returns the Events whose value in an index has a hash.

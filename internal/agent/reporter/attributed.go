@@ -1,6 +1,7 @@
 package reporter
 
 import (
+	"bytes"
 	"encoding/json"
 	"hash/maphash"
 	"slices"
@@ -59,6 +60,7 @@ type attributedObjects struct {
 	mu       sync.Mutex
 	byName   map[target.CompactRef][]attributedUID
 	recorded map[types.UID]recordHash
+	buffer   bytes.Buffer // of put
 }
 
 // recordHash is the hash of an [objectRecord] that was put into the store, so that an owner of many Pods is put once. A state file that is
@@ -140,16 +142,17 @@ func (a *attributedObjects) put(r objectRecord) {
 		return
 	}
 	r.LookedUp = time.Time{}
-	value, err := json.Marshal(r)
-	if err != nil {
-		return // the API server sets the times of an object's metadata, so this does not happen
-	}
-	hash := hashRecord(value)
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	a.buffer.Reset()
+	if err := json.NewEncoder(&a.buffer).Encode(r); err != nil {
+		return // the API server sets the times of an object's metadata, so this does not happen
+	}
+	value := bytes.TrimSpace(a.buffer.Bytes())
+	hash := hashRecord(value)
 	if before, ok := a.recorded[r.UID]; !ok || before != hash {
 		a.recorded[r.UID] = hash
-		a.store.Put(objectTable, string(r.UID), value)
+		a.store.Put(objectTable, string(r.UID), bytes.Clone(value))
 	}
 }
 

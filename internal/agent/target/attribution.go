@@ -41,15 +41,15 @@ func (r *Registry) Attributions(id Identity) []Attribution {
 func (r *Registry) attributions(id Identity) []Attribution {
 	seen := map[types.UID]struct{}{id.UID: {}}
 	var labels []Instance
-	level := []Identity{id}
+	var levels [2][2]Identity // not on the heap: few objects have more owners at one level
+	level, next := append(levels[0][:0], id), levels[1][:0]
 	for depth := 0; len(level) > 0; depth++ {
 		var found []Attribution
-		var next []Identity
 		for _, at := range level {
 			if depth == 0 {
-				found = append(found, r.attributionsByListing(at.Ref, true)...)
+				found = r.appendByListing(found, at.Ref, true)
 			} else {
-				found = append(found, r.attributionsByOwner(at)...)
+				found = r.appendByOwner(found, at)
 			}
 			if n := r.graph.nodes[at.UID]; n != nil && labels == nil {
 				labels = n.instances
@@ -61,7 +61,7 @@ func (r *Registry) attributions(id Identity) []Attribution {
 		if len(found) > 0 {
 			return r.sorted(found)
 		}
-		level = next
+		level, next = next, level[:0]
 	}
 	return r.attributionsByLabel(labels, id.Namespace)
 }
@@ -74,7 +74,7 @@ func (r *Registry) attributions(id Identity) []Attribution {
 func (r *Registry) AttributionsByName(id Identity, at time.Time) []Attribution {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
-	found := r.attributionsByListing(id.Ref, true)
+	found := r.appendByListing(nil, id.Ref, true)
 	if existing, ok := r.graph.existing(id.Ref); ok && id.UID != "" && existing.UID != id.UID {
 		found = slices.DeleteFunc(found, func(a Attribution) bool {
 			declared := r.workloads[a.Workload].Declared
@@ -84,10 +84,9 @@ func (r *Registry) AttributionsByName(id Identity, at time.Time) []Attribution {
 	return r.sorted(found)
 }
 
-// attributionsByListing returns an attribution for each listing of a name. listed is true for an object of that name, and false for its
+// appendByListing appends an attribution for each listing of a name. listed is true for an object of that name, and false for its
 // descendants.
-func (r *Registry) attributionsByListing(ref Ref, listed bool) []Attribution {
-	var found []Attribution
+func (r *Registry) appendByListing(found []Attribution, ref Ref, listed bool) []Attribution {
 	for _, l := range r.listed[ref] {
 		found = append(found, Attribution{
 			Workload: l.workload.Name, Instance: l.workload.Instance, Resource: l.workload.resource(l.index), Listed: listed,
@@ -96,14 +95,13 @@ func (r *Registry) attributionsByListing(ref Ref, listed bool) []Attribution {
 	return found
 }
 
-// attributionsByOwner returns an attribution for each listing of an owner.
-func (r *Registry) attributionsByOwner(owner Identity) []Attribution {
+// appendByOwner appends an attribution for each listing of an owner.
+func (r *Registry) appendByOwner(found []Attribution, owner Identity) []Attribution {
 	if n := r.graph.nodes[owner.UID]; n != nil {
-		return r.attributionsByListing(n.Ref(), false)
+		return r.appendByListing(found, n.Ref(), false)
 	}
-	var found []Attribution
 	for _, ref := range ownerRefs(owner) {
-		found = append(found, r.attributionsByListing(ref, false)...)
+		found = r.appendByListing(found, ref, false)
 	}
 	return found
 }
@@ -199,7 +197,7 @@ func (r *Registry) inferFromOwners(object Ref, i *inference) {
 // inferFrom adds an owner if it is listed or known, and reports whether it is.
 func (r *Registry) inferFrom(owner Ref, i *inference) bool {
 	if r.listed[owner] != nil {
-		i.add(r.sorted(r.attributionsByListing(owner, false)))
+		i.add(r.sorted(r.appendByListing(nil, owner, false)))
 		return true
 	}
 	known := false

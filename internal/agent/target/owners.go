@@ -1,6 +1,10 @@
 package target
 
-import "k8s.io/apimachinery/pkg/types"
+import (
+	"slices"
+
+	"k8s.io/apimachinery/pkg/types"
+)
 
 // OwnerPath returns the objects between an object and one of its owners, the owner's child first. Of several paths it
 // returns the shortest, and prefers controllers among paths of one length. For the zero Ref it returns the whole chain of
@@ -51,6 +55,14 @@ func (r *Registry) AllUnresolvedOwners() []Identity {
 	return unresolved
 }
 
+// listsOwner reports whether a workload lists an owner; with mu held. The owner may be unknown.
+func (r *Registry) listsOwner(owner Identity) bool {
+	if n := r.graph.nodes[owner.UID]; n != nil {
+		return r.listed[n.Ref()] != nil
+	}
+	return slices.ContainsFunc(ownerRefs(owner), func(ref Ref) bool { return r.listed[ref] != nil })
+}
+
 // unresolvedOwners implements UnresolvedOwners; with mu held.
 func (r *Registry) unresolvedOwners(id Identity) []Identity {
 	if r.listed[id.Ref] != nil {
@@ -58,7 +70,7 @@ func (r *Registry) unresolvedOwners(id Identity) []Identity {
 	}
 	var unresolved []Identity
 	for _, owner := range r.graph.ancestors(id.UID) {
-		if len(r.attributionsByOwner(owner)) > 0 {
+		if r.listsOwner(owner) {
 			return nil
 		}
 		if _, known := r.graph.nodes[owner.UID]; !known {
