@@ -175,7 +175,7 @@ func (s *store) changed(before, obj any) {
 	}
 }
 
-// inherit passes on what is known of the Event that the store has under a name.
+// inherit marks an Event as preexisting if the one that the store has under its name is, or if the first list has it.
 func (s *store) inherit(name types.NamespacedName, obj any) {
 	if ev, ok := obj.(*cachedEvent); ok {
 		ev.inherit(s.get(name), !s.listedOnce)
