@@ -86,24 +86,27 @@ func eachEventField(ev *corev1.Event, f *fieldCodec) {
 	}
 }
 
-// eachEventMetadata visits the metadata, and the name of the involved object, with which the name of the Event begins by convention.
 func eachEventMetadata(ev *corev1.Event, f *fieldCodec) {
-	prefix := ev.InvolvedObject.Name + "."
-	if f.text(&ev.InvolvedObject.Name); f.decodes {
-		prefix = ev.InvolvedObject.Name + "."
-	}
-	suffix, hasPrefix := strings.CutPrefix(ev.Name, prefix)
-	if ev.Name = ""; f.present(hasPrefix) {
-		if f.hexText(&suffix); f.decodes {
-			ev.Name = prefix + suffix
-		}
-	} else {
-		f.text(&suffix)
-		ev.Name = suffix
-	}
+	eachEventName(ev, f)
 	f.uid(&ev.UID)
 	f.decimal(&ev.ResourceVersion)
 	f.time(&ev.CreationTimestamp)
+}
+
+// eachEventName visits the names of the Event and of its object. By convention the one of the Event begins with the other, and ends with
+// hexadecimal digits.
+func eachEventName(ev *corev1.Event, f *fieldCodec) {
+	object, name := ev.InvolvedObject.Name, ev.Name
+	if f.text(&ev.InvolvedObject.Name); f.decodes {
+		object = ev.InvolvedObject.Name
+	}
+	suffix, hasPrefix := strings.CutPrefix(name, object+".")
+	if ev.Name = ""; !f.present(hasPrefix) {
+		f.text(&name)
+		ev.Name = name
+	} else if f.hexText(&suffix); f.decodes {
+		ev.Name = object + "." + suffix
+	}
 }
 
 // anyEvent and isWarning select Events without decoding them.
@@ -138,8 +141,9 @@ func (e *cachedEvent) metadata() metav1.ObjectMeta {
 
 // name returns the name of the Event.
 func (e *cachedEvent) name() types.NamespacedName {
-	o := e.metadata()
-	return types.NamespacedName{Namespace: o.Namespace, Name: o.Name}
+	var ev corev1.Event
+	eachEventName(&ev, decoderOf(e.own))
+	return types.NamespacedName{Namespace: e.common.Value().namespace, Name: ev.Name}
 }
 
 // inherit marks the Event as preexisting if it is part of the first list, or if the Event was before this change. before is nil if there

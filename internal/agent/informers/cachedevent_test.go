@@ -19,7 +19,7 @@ import (
 )
 
 // The cache has all Events of the cluster, and anybody may create Events about objects that do not exist. 60,000 of them with short
-// messages fit an eighth of the agent's memory limit of 256 MiB.
+// messages fit a sixteenth of the agent's memory limit of 256 MiB.
 func TestEventCache_UnownedEvents_TakeLittleMemory(t *testing.T) {
 	const n, limit = 60_000, 280 // bytes per Event
 	kept := newEventStore()
@@ -62,6 +62,22 @@ func TestEventCache_LongTexts_TakeLittleMemory(t *testing.T) {
 	if ref := got.InvolvedObject; ref.Kind+ref.Name+ref.APIVersion+string(ref.UID) != "" {
 		t.Errorf("the reference has a field of %d bytes", len(ref.Kind)+len(ref.Name))
 	}
+}
+
+// A short text of an Event is kept for longer than the Event, for example by the registry. It does not keep the other texts.
+func TestCachedEvent_DecodedTexts_ShareNoMemory(t *testing.T) {
+	const n, limit = 10_000, 128 // bytes per text
+	kept := make([]string, 0, n)
+	before := heapBytes()
+	for i := range n {
+		ev := unownedEvent(i)
+		ev.Message = strings.Repeat("x", maxCachedMessage)
+		kept = append(kept, cachedForm(t, ev).event().InvolvedObject.Name)
+	}
+	if each := (heapBytes() - before) / n; each > limit {
+		t.Errorf("a text takes %d bytes, want at most %d", each, limit)
+	}
+	runtime.KeepAlive(kept)
 }
 
 func heapBytes() int64 {

@@ -16,20 +16,17 @@ import (
 // cachedPod is the form of a Pod in the cache: what trimPod keeps, encoded. Most replicas have equal common fields, and share their memory.
 // A decoded Pod takes about ten times as much as one of them.
 type cachedPod struct {
-	namespace       unique.Handle[string]
-	name            string
-	uid             types.UID
-	resourceVersion string
-	common          unique.Handle[string] // protobuf of a corev1.Pod, without the fields above and those of own
-	own             string                // the fields that eachPodField visits; a slice would take 16 bytes more
+	namespace unique.Handle[string]
+	name      string
+	uid       types.UID
+	common    unique.Handle[string] // protobuf of a corev1.Pod, without the fields above and those of own
+	own       string                // the fields that eachPodField visits; a slice would take 16 bytes more
 }
 
 func newCachedPod(pod *corev1.Pod) (*cachedPod, error) {
-	out := &cachedPod{
-		namespace: unique.Make(pod.Namespace), name: pod.Name, uid: pod.UID, resourceVersion: pod.ResourceVersion,
-	}
+	out := &cachedPod{namespace: unique.Make(pod.Namespace), name: pod.Name, uid: pod.UID}
 	trimmed := trimPod(pod)
-	trimmed.Namespace, trimmed.Name, trimmed.UID, trimmed.ResourceVersion = "", "", "", ""
+	trimmed.Namespace, trimmed.Name, trimmed.UID = "", "", ""
 	buffer := getBuffer()
 	defer buffers.Put(buffer)
 	encoder := fieldCodec{encoded: (*buffer)[:0]}
@@ -47,6 +44,7 @@ func newCachedPod(pod *corev1.Pod) (*cachedPod, error) {
 // eachPodField visits the fields of a trimmed Pod in which replicas differ. It visits the messages of container states because the
 // kubelet's message about a crash loop names the Pod.
 func eachPodField(pod *corev1.Pod, f *fieldCodec) {
+	f.decimal(&pod.ResourceVersion) // first, because resourceVersion reads no more
 	f.time(&pod.CreationTimestamp)
 	if pod.DeletionTimestamp != nil {
 		f.time(pod.DeletionTimestamp)
@@ -99,6 +97,7 @@ func (p *cachedPod) metadata() *metav1.ObjectMeta {
 	partial := &metav1.PartialObjectMetadata{} // has the metadata in the same field as a Pod, and skips the others
 	p.decodeCommon(partial)
 	p.identify(&partial.ObjectMeta)
+	partial.ResourceVersion = p.resourceVersion()
 	return &partial.ObjectMeta
 }
 
@@ -119,14 +118,19 @@ func (p *cachedPod) DeepCopyObject() runtime.Object { return p }
 
 // GetObjectMeta returns the identity and the version, which client-go needs.
 func (p *cachedPod) GetObjectMeta() metav1.Object {
-	o := &metav1.ObjectMeta{}
+	o := &metav1.ObjectMeta{ResourceVersion: p.resourceVersion()}
 	p.identify(o)
 	return o
 }
 
 // identify sets the fields that are not encoded.
 func (p *cachedPod) identify(o *metav1.ObjectMeta) {
-	o.Namespace, o.Name, o.UID, o.ResourceVersion = p.namespace.Value(), p.name, p.uid, p.resourceVersion
+	o.Namespace, o.Name, o.UID = p.namespace.Value(), p.name, p.uid
+}
+
+func (p *cachedPod) resourceVersion() (version string) {
+	decoderOf(p.own).decimal(&version)
+	return version
 }
 
 // metadataOf returns the metadata of a cached object, with its owners and labels. That of a Pod has no times.

@@ -71,16 +71,22 @@ func (s *eventSet) get(name types.NamespacedName) any {
 	return nil
 }
 
-// swap implements objectSet.
-func (s *eventSet) swap(name types.NamespacedName, obj any) any {
-	before := s.get(name)
+// put implements objectSet. It takes Events only.
+func (s *eventSet) put(_ types.NamespacedName, before, obj any) {
 	if ev, ok := before.(*cachedEvent); ok {
 		s.remove(ev)
 	}
 	if ev, ok := obj.(*cachedEvent); ok {
 		s.add(ev)
 	}
-	return before
+}
+
+// len implements objectSet.
+func (s *eventSet) len() (sum int) {
+	for _, bucket := range s[eventsByName] {
+		sum += len(bucket)
+	}
+	return sum
 }
 
 // all implements objectSet.

@@ -3,6 +3,7 @@ package informers
 import (
 	"encoding/hex"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -15,7 +16,7 @@ import (
 // both, because through an interface the objects would escape to the heap.
 //
 // Encoding sets each field to zero, so the caller must own all memory that the object points to. Decoding needs the pointers and the
-// lengths of the lists as they were then. Decoded texts share the memory of the encoded form. Decoding panics if a field is missing.
+// lengths of the lists as they were then. It panics if a field is missing.
 type fieldCodec struct {
 	encoded []byte // all fields so far
 	decodes bool
@@ -49,7 +50,7 @@ func (c *fieldCodec) varint(value *uint64) {
 func (c *fieldCodec) text(value *string) {
 	size := uint64(len(*value))
 	if c.varint(&size); c.decodes {
-		*value = c.take(size)
+		*value = strings.Clone(c.take(size)) // whoever keeps it does not keep all fields
 		return
 	}
 	c.encoded = append(c.encoded, *value...)
@@ -58,48 +59,59 @@ func (c *fieldCodec) text(value *string) {
 
 // hexText encodes a text as bytes if it consists of pairs of lower-case hexadecimal digits.
 func (c *fieldCodec) hexText(value *string) {
-	packed, err := hex.DecodeString(*value)
-	isHex := c.present(err == nil && hex.EncodeToString(packed) == *value)
-	if !isHex {
+	var packed string
+	isHex := false
+	if !c.decodes {
+		decoded, err := hex.DecodeString(*value)
+		packed, isHex = string(decoded), err == nil && hex.EncodeToString(decoded) == *value
+	}
+	if !c.present(isHex) {
 		c.text(value)
 		return
 	}
-	text := string(packed)
-	if c.text(&text); c.decodes {
-		*value = hex.EncodeToString([]byte(text))
-		return
-	}
 	*value = ""
+	if c.text(&packed); c.decodes {
+		*value = hex.EncodeToString([]byte(packed))
+	}
 }
 
 // uid encodes a UUID, as the API server makes them, as 16 bytes.
 func (c *fieldCodec) uid(value *types.UID) {
-	id, err := uuid.Parse(string(*value))
-	isUUID := c.present(err == nil && id.String() == string(*value))
-	switch {
-	case !isUUID:
+	var id uuid.UUID
+	isUUID := false
+	if !c.decodes {
+		parsed, err := uuid.Parse(string(*value))
+		id, isUUID = parsed, err == nil && parsed.String() == string(*value)
+	}
+	if !c.present(isUUID) {
 		c.text((*string)(value))
-	case c.decodes:
-		*value = types.UID(uuid.UUID([]byte(c.take(uint64(len(id))))).String())
-	default:
+		return
+	}
+	*value = ""
+	if c.decodes {
+		copy(id[:], c.take(uint64(len(id))))
+		*value = types.UID(id.String())
+	} else {
 		c.encoded = append(c.encoded, id[:]...)
-		*value = ""
 	}
 }
 
 // decimal encodes a text as a number if it is one, such as a resource version.
 func (c *fieldCodec) decimal(value *string) {
-	number, err := strconv.ParseUint(*value, 10, 64)
-	isNumber := c.present(err == nil && strconv.FormatUint(number, 10) == *value)
-	if !isNumber {
+	var number uint64
+	isNumber := false
+	if !c.decodes {
+		parsed, err := strconv.ParseUint(*value, 10, 64)
+		number, isNumber = parsed, err == nil && strconv.FormatUint(parsed, 10) == *value
+	}
+	if !c.present(isNumber) {
 		c.text(value)
 		return
 	}
+	*value = ""
 	if c.varint(&number); c.decodes {
 		*value = strconv.FormatUint(number, 10)
-		return
 	}
-	*value = ""
 }
 
 func (c *fieldCodec) number(value *int32) {
@@ -117,12 +129,14 @@ func (c *fieldCodec) present(exists bool) bool {
 	return exists
 }
 
-// time encodes the seconds since the last time: the API has no fractions of them. 0 is the zero time.
+// time encodes the seconds since the last time: the API has no fractions of them. 0 is the zero time, and one that is 2^63 seconds
+// before the last one.
 func (c *fieldCodec) time(value *metav1.Time) {
 	var number uint64
 	if !c.decodes && !value.IsZero() {
-		number = 1 + protowire.EncodeZigZag(value.Unix()-c.seconds)
-		c.seconds = value.Unix()
+		if number = 1 + protowire.EncodeZigZag(value.Unix()-c.seconds); number > 0 {
+			c.seconds = value.Unix()
+		}
 	}
 	*value = metav1.Time{}
 	if c.varint(&number); number > 0 {

@@ -107,3 +107,20 @@ func TestFieldCodec_TextsWithShortForms_RoundTrip(t *testing.T) {
 		}
 	}
 }
+
+// Times that are further apart than any number of seconds are lost, and the others are decoded as they were.
+func TestFieldCodec_TimesFarApart_OthersAreKept(t *testing.T) {
+	times := []int64{-1 << 62, 1 << 62, 1_700_000_000, 1<<63 - 1, -1 << 63}
+	var encoder fieldCodec
+	for _, seconds := range times {
+		at := metav1.Unix(seconds, 0)
+		encoder.time(&at)
+	}
+	decoder := decoderOf(string(encoder.encoded))
+	for i, want := range times {
+		var at metav1.Time
+		if decoder.time(&at); at.Unix() != want && (i != 1 || !at.IsZero()) {
+			t.Errorf("time %d is %d s after 1970, want %d", i, at.Unix(), want)
+		}
+	}
+}

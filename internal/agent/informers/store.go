@@ -29,10 +29,11 @@ type store struct {
 
 // objectSet has objects in their cached form, by name. An *eventSet has Events, and a namedObjects others.
 type objectSet interface {
-	get(types.NamespacedName) any // nil if there is none
-	// swap stores an object under a name, or none, and returns the one before; nil if there was none.
-	swap(types.NamespacedName, any) any
+	get(name types.NamespacedName) any // nil if there is none
+	// put puts an object in the place of the one before, which get returned. Nil is none.
+	put(name types.NamespacedName, before, obj any)
 	all() iter.Seq[any]
+	len() int
 }
 
 // namedObjects is an objectSet.
@@ -40,19 +41,19 @@ type namedObjects map[types.NamespacedName]any
 
 func (s namedObjects) get(name types.NamespacedName) any { return s[name] }
 
-func (s namedObjects) swap(name types.NamespacedName, obj any) any {
-	before := s[name]
+func (s namedObjects) put(name types.NamespacedName, _, obj any) {
 	if obj == nil {
 		delete(s, name)
 	} else {
 		s[name] = obj
 	}
-	return before
 }
 
 func (s namedObjects) all() iter.Seq[any] { return maps.Values(s) }
 
-// newObjectSet returns a set for objects of a kind, with space for some.
+func (s namedObjects) len() int { return len(s) }
+
+// newObjectSet returns a set for objects of a kind. It is made for a number of them.
 func newObjectSet(kind schema.GroupVersionKind, size int) objectSet {
 	if kind == eventKind {
 		return &eventSet{}
@@ -75,8 +76,7 @@ func (s *store) Add(obj any) error {
 	if err != nil {
 		return err
 	}
-	s.inherit(name, obj)
-	s.changed(s.swap(name, obj), obj)
+	s.changed(s.put(name, obj), obj)
 	return nil
 }
 
@@ -89,7 +89,7 @@ func (s *store) Delete(obj any) error {
 	if err != nil {
 		return err
 	}
-	s.swap(name, nil)
+	s.put(name, nil)
 	s.handler.OnDelete(obj)
 	return nil
 }
@@ -102,8 +102,8 @@ func (s *store) Replace(list []any, _ string) error {
 		if err != nil {
 			return err
 		}
-		s.inherit(name, obj)
-		listed.swap(name, obj)
+		s.inherit(s.get(name), obj)
+		listed.put(name, listed.get(name), obj)
 	}
 	before := s.replace(listed)
 	for obj := range before.all() {
@@ -157,7 +157,7 @@ func cachedVersion(obj any) objectVersion {
 		ev := o.metadata()
 		return objectVersion{ev.UID, ev.ResourceVersion}
 	case *cachedPod:
-		return objectVersion{o.uid, o.resourceVersion}
+		return objectVersion{o.uid, o.resourceVersion()}
 	}
 	o, err := meta.Accessor(obj)
 	if err != nil {
@@ -175,18 +175,21 @@ func (s *store) changed(before, obj any) {
 	}
 }
 
-// inherit marks an Event as preexisting if the one that the store has under its name is, or if the first list has it.
-func (s *store) inherit(name types.NamespacedName, obj any) {
+// inherit marks a preexisting Event. before is the object that the store has under its name.
+func (s *store) inherit(before, obj any) {
 	if ev, ok := obj.(*cachedEvent); ok {
-		ev.inherit(s.get(name), !s.listedOnce)
+		ev.inherit(before, !s.listedOnce)
 	}
 }
 
-// swap stores an object under a name, or none, and returns the one before; nil if there was none.
-func (s *store) swap(name types.NamespacedName, obj any) any {
+// put stores an object under a name, or none, and returns the one before; nil if there was none.
+func (s *store) put(name types.NamespacedName, obj any) any {
+	before := s.get(name) // nobody else writes
+	s.inherit(before, obj)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.objects.swap(name, obj)
+	s.objects.put(name, before, obj)
+	return before
 }
 
 // replace stores other objects, and returns those before. The store keeps the set.
@@ -209,7 +212,7 @@ func (s *store) get(name types.NamespacedName) any {
 func (s *store) list() []any {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	return slices.Collect(s.objects.all())
+	return slices.AppendSeq(make([]any, 0, s.objects.len()), s.objects.all())
 }
 
 // eventsBy returns the Events whose value in an index has a hash.

@@ -16,7 +16,7 @@ import (
 )
 
 // recordingStore returns a store, and the notifications about its objects so far.
-func recordingStore() (kept *store, notifications func() string) {
+func recordingStore(kind schema.GroupVersionKind) (kept *store, notifications func() string) {
 	var got []string
 	record := func(format string, args ...any) { got = append(got, fmt.Sprintf(format, args...)) }
 	name := func(obj any) string {
@@ -34,8 +34,13 @@ func recordingStore() (kept *store, notifications func() string) {
 		UpdateFunc: func(before, obj any) { record("update %s to %s", name(before), name(obj)) },
 		DeleteFunc: func(obj any) { record("delete %s", name(obj)) },
 	}
-	same := func(obj any) (any, error) { return obj, nil }
-	return newStore(schema.GroupVersionKind{}, same, handler, func() { record("listed") }), func() string {
+	cachedForm := func(obj any) (any, error) {
+		if ev, ok := obj.(*corev1.Event); ok {
+			return newCachedEvent(ev), nil
+		}
+		return obj, nil
+	}
+	return newStore(kind, cachedForm, handler, func() { record("listed") }), func() string {
 		defer func() { got = nil }()
 		// The objects of one list come in any order, and "listed" comes last.
 		if n := len(got) - 1; n > 0 && got[n] == "listed" {
@@ -48,13 +53,28 @@ func recordingStore() (kept *store, notifications func() string) {
 }
 
 func versioned(name, version string) any {
-	return &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
-		Namespace: "app", Name: name, UID: types.UID("uid-" + name), ResourceVersion: version,
-	}}
+	return &metav1.PartialObjectMetadata{ObjectMeta: versionedMetadata(name, version)}
+}
+
+func versionedEvent(name, version string) any {
+	return &corev1.Event{ObjectMeta: versionedMetadata(name, version)}
+}
+
+func versionedMetadata(name, version string) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Namespace: "app", Name: name, UID: types.UID("uid-" + name), ResourceVersion: version}
 }
 
 func TestStore_Changes_AreNotified(t *testing.T) {
-	kept, notifications := recordingStore()
+	testStoreChanges(t, schema.GroupVersionKind{}, versioned)
+}
+
+func TestStore_ChangesOfEvents_AreNotified(t *testing.T) {
+	testStoreChanges(t, eventKind, versionedEvent)
+}
+
+func testStoreChanges(t *testing.T, kind schema.GroupVersionKind, versioned func(name, version string) any) {
+	t.Helper()
+	kept, notifications := recordingStore(kind)
 	for _, step := range []struct {
 		what string
 		do   func() error
@@ -83,7 +103,8 @@ func TestStore_Changes_AreNotified(t *testing.T) {
 	}
 	var names []string
 	for _, obj := range kept.list() {
-		names = append(names, obj.(*metav1.PartialObjectMetadata).Name)
+		name, _ := cachedName(obj)
+		names = append(names, name.Name)
 	}
 	if slices.Sort(names); !slices.Equal(names, []string{"a", "c", "e"}) {
 		t.Errorf("the store has %v, want a, c and e", names)
@@ -149,9 +170,36 @@ func TestStore_EventsChange_IndexesFollow(t *testing.T) {
 	}
 }
 
+// Two Events whose names have one hash are different Events.
+func TestStore_EventsWithOneHash_AreFoundByName(t *testing.T) {
+	kept := newEventStore()
+	var events []*cachedEvent
+	for i := range 3 {
+		ev := newCachedEvent(unownedEvent(i))
+		ev.hashes[eventsByName] = hashOf(nameOf(unownedEvent(0)))
+		events = append(events, ev)
+		if err := kept.Add(ev); err != nil {
+			t.Fatal(err)
+		}
+	}
+	first := nameOf(unownedEvent(0))
+	if got := kept.get(first); got != events[0] {
+		t.Errorf("the store has %v under the name of the first Event, want that", got)
+	}
+	if err := kept.Delete(events[0]); err != nil {
+		t.Fatal(err)
+	}
+	if got := kept.get(first); got != nil {
+		t.Errorf("the store has %v under the name of a deleted Event, want none", got)
+	}
+	if got := len(kept.list()); got != 2 {
+		t.Errorf("the store has %d Events after the deletion of one of three, want 2", got)
+	}
+}
+
 // Many Events share a bucket: those about one object, and others. Each is found until it is removed.
 func TestEventSet_RandomChanges_FindWhatIsThere(t *testing.T) {
-	var indexes eventSet
+	var set eventSet
 	there := map[*cachedEvent]bool{}
 	var all []*cachedEvent
 	for i := range 60 {
@@ -159,15 +207,16 @@ func TestEventSet_RandomChanges_FindWhatIsThere(t *testing.T) {
 		if uid == 3 {
 			uid = eventBuckets + 1
 		}
-		all = append(all, &cachedEvent{hashes: eventHashes{eventsAboutUID: uid, eventsAboutName: uint32(i % 5)}})
+		name := uint32(i%7)*eventBuckets + uint32(i) // up to seven share a bucket
+		all = append(all, &cachedEvent{hashes: eventHashes{eventsByName: name, eventsAboutUID: uid, eventsAboutName: uint32(i % 5)}})
 	}
 	random := rand.New(rand.NewPCG(1, 2))
 	for range 5000 {
 		ev := all[random.IntN(len(all))]
 		if there[ev] {
-			indexes.remove(ev)
+			set.remove(ev)
 		} else {
-			indexes.add(ev)
+			set.add(ev)
 		}
 		there[ev] = !there[ev]
 		for index := range eventIndexCount {
@@ -178,7 +227,7 @@ func TestEventSet_RandomChanges_FindWhatIsThere(t *testing.T) {
 				}
 			}
 			for hash, n := range want {
-				found := indexes.find(index, hash)
+				found := set.find(index, hash)
 				for _, ev := range found {
 					if !there[ev] || ev.hashes[index] != hash {
 						t.Fatalf("index %d finds an Event that was removed, or has another hash than %d", index, hash)
@@ -192,10 +241,10 @@ func TestEventSet_RandomChanges_FindWhatIsThere(t *testing.T) {
 	}
 	for ev, is := range there {
 		if is {
-			indexes.remove(ev)
+			set.remove(ev)
 		}
 	}
-	for index, buckets := range indexes {
+	for index, buckets := range set {
 		if len(buckets) > 0 {
 			t.Errorf("index %d keeps %d buckets without Events", index, len(buckets))
 		}

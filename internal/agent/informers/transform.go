@@ -216,8 +216,22 @@ func trimContainers(in []corev1.ContainerStatus, spec []corev1.Container) []core
 			Ready: c.Ready, Started: c.Started, RestartCount: c.RestartCount,
 			State: limitState(c.State), LastTerminationState: limitState(c.LastTerminationState),
 		}
+		trimContainerIDs(&out[i])
 	}
 	return out
+}
+
+// trimContainerIDs keeps the IDs only of a container that waits for a restart: whether it had the ID of its last termination says if
+// the restart is counted already. An ID has 77 bytes.
+func trimContainerIDs(c *corev1.ContainerStatus) {
+	if c.State.Terminated != nil {
+		c.State.Terminated.ContainerID = ""
+	}
+	if last := c.LastTerminationState.Terminated; last == nil {
+		c.ContainerID = ""
+	} else if c.State.Waiting == nil {
+		c.ContainerID, last.ContainerID = "", ""
+	}
 }
 
 func imageOf(status corev1.ContainerStatus, spec []corev1.Container) string {

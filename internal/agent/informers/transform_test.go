@@ -20,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/yaml"
 
 	"github.com/threeport/threeport-agent/internal/agent/observe"
+	"github.com/threeport/threeport-agent/internal/agent/target"
 	"github.com/threeport/threeport-agent/internal/health"
 )
 
@@ -52,7 +53,7 @@ func TestATrimmedPodIsJudgedLikeTheWholeOne(t *testing.T) {
 		if want, got := trimmed(whole.DeepCopy()), cached.pod(); !apiequality.Semantic.DeepEqual(got, want) {
 			t.Errorf("the cached pod is\n     %+v, want\n     %+v", got, want)
 		}
-		if want, got := observe.ContainerTerminations(whole), observe.ContainerTerminations(trimmed(whole.DeepCopy())); !reflect.DeepEqual(got, want) {
+		if want, got := terminations(whole), terminations(trimmed(whole.DeepCopy())); !reflect.DeepEqual(got, want) {
 			t.Errorf("the trimmed pod %s reports the terminations\n     %+v, the whole pod\n     %+v", whole.Name, got, want)
 		}
 		if want, got := observe.NewPodFacts(withSpecImages(whole)), observe.NewPodFacts(trimmed(trimmed(whole.DeepCopy()))); !got.Equal(want) {
@@ -69,6 +70,15 @@ func TestATrimmedPodIsJudgedLikeTheWholeOne(t *testing.T) {
 			}
 		}
 	}
+}
+
+// terminations returns the reports of the terminations of a pod's containers.
+func terminations(pod *corev1.Pod) (out []observe.Event) {
+	id := identityOf(podKind.GroupKind(), pod)
+	for _, t := range observe.ContainerTerminations(pod) {
+		out = append(out, observe.NewTermination(id, t, target.Attribution{}))
+	}
+	return out
 }
 
 // withSpecImages returns a pod whose statuses have the images of its spec.

@@ -15,8 +15,8 @@
 // # The file
 //
 // The file state.db is a log: a header and a frame for each commit. A frame has the changes, the offset and checksums;
-// format.go describes the bytes. The journal reads the log when it is opened, and then holds the size of each key's newest
-// record, about 40 bytes for each in memory besides the key. When the rest of the log is larger than these records by about 1 MiB, the
+// format.go describes the bytes. The journal reads the log when it is opened, and then holds a hash of each key and
+// the size of its newest record, about 25 bytes in memory. When the rest of the log is larger than these records by about 1 MiB, the
 // records are copied into a new file, which is renamed over the log. The copy takes about 150 bytes for each record meanwhile.
 //
 // The file has at most twice [Journal.Bytes] and 1 MiB. A compaction needs space for another file of [Journal.Bytes]; without

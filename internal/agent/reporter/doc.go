@@ -18,8 +18,8 @@
 //
 // The sink records which reports were made, also across restarts. [Withdrawals.ForgetExcept] drops all keys of a
 // subject except the given ones. The reporter itself records the attributed objects, in a [Store], so that it notices their
-// deletion after a restart. In memory it records the last transition of each workload, which Events preexisted, and which
-// Events are about unknown objects.
+// deletion after a restart. In memory it records the last transition of each workload, and which Events are about unknown
+// objects.
 //
 // # Goroutines
 //

@@ -37,6 +37,7 @@ func (r *eventReporter) reconcile(ctx context.Context, name types.NamespacedName
 	}
 	reports := r.reports(name, ev.Event, ev.Preexisting)
 	if len(reports) == 0 {
+		r.aboutUnknown.remove(ev.UID)
 		r.sink.Cancel(observe.EventKey(ev.UID))
 		r.sink.DropRejected(observe.EventSubject(ev.UID))
 		r.sink.ForgetExcept(observe.EventSubject(ev.UID), observe.EventKey(ev.UID))
@@ -214,7 +215,7 @@ func (r *eventReporter) forget(uid types.UID) {
 // forgetExpired forgets the reported Events that no cache has: they expired while no informer watched them. It returns false
 // if not all Events are listed yet.
 func (r *eventReporter) forgetExpired() bool {
-	known := r.sink.Events() // read before the caches, which have all that still exist
+	known := append(r.sink.Events(), r.aboutUnknown.uids()...) // read before the caches, which have all that still exist
 	cached, ok := r.informers.EventUIDs()
 	if !ok {
 		return false

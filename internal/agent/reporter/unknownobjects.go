@@ -41,7 +41,18 @@ func (e *unknownObjectEvents) of(instance target.Instance) []types.NamespacedNam
 	return slices.Collect(maps.Values(e.names[instance]))
 }
 
-// remove removes an Event that is deleted.
+// uids returns the UIDs of all Events.
+func (e *unknownObjectEvents) uids() []types.UID {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	var out []types.UID
+	for _, names := range e.names {
+		out = slices.AppendSeq(out, maps.Keys(names))
+	}
+	return out
+}
+
+// remove removes an Event that is deleted, or reported to no instance.
 func (e *unknownObjectEvents) remove(uid types.UID) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
