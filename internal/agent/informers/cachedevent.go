@@ -146,7 +146,7 @@ func (e *cachedEvent) name() types.NamespacedName {
 	return types.NamespacedName{Namespace: e.common.Value().namespace, Name: ev.Name}
 }
 
-// inherit marks the Event as preexisting if it is part of the first list, or if the Event was before this change. before is nil if there
+// inherit marks the Event as preexisting if it is part of the first list, or was preexisting before this change. before is nil if there
 // was no object of its name.
 func (e *cachedEvent) inherit(before any, firstList bool) {
 	old, ok := before.(*cachedEvent)

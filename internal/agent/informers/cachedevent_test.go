@@ -21,7 +21,7 @@ import (
 // The cache has all Events of the cluster, and anybody may create Events about objects that do not exist. 60,000 of them with short
 // messages fit a sixteenth of the agent's memory limit of 256 MiB.
 func TestEventCache_UnownedEvents_TakeLittleMemory(t *testing.T) {
-	const n, limit = 60_000, 280 // bytes per Event
+	const n, limit = 60_000, 279 // bytes per Event
 	kept := newEventStore()
 	before := heapBytes()
 	for i := range n {

@@ -66,6 +66,9 @@ func TestWatchedPod_CachesTheSameAsAWholePod(t *testing.T) {
 			if metadata.DeletionTimestamp != nil {
 				metadata.DeletionTimestamp = &metav1.Time{}
 			}
+			if got := cached.GetObjectMeta().GetResourceVersion(); got != want.ResourceVersion {
+				t.Errorf("%s, from the %s Pod: the version is %q, want %q", name, form, got, want.ResourceVersion)
+			}
 			if !apiequality.Semantic.DeepEqual(cached.metadata(), metadata) {
 				t.Errorf("%s, from the %s Pod: the metadata are\n     %v, want\n     %v", name, form, cached.metadata(), metadata)
 			}

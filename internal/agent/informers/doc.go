@@ -16,7 +16,7 @@
 //   - codecs.go, protofields.go: how watches decode Pods and Events.
 //   - store.go, eventindex.go: the store of an informer's objects, with the indexes of Events. It passes each change on.
 //   - transform.go, limits.go, large.go: the form and the size of an object in a cache. cachedpod.go and cachedevent.go have the
-//     encoded forms.
+//     encoded forms, and fieldcodec.go their encoding.
 //   - registrar.go: the registrar receives the notifications of all informers. It adds owners of unwatched kinds to the lookups.
 //   - tombstones.go: tombstones of deleted objects, until their deletion is reported. deletions.go compares the existing objects
 //     with the API server.

@@ -50,7 +50,7 @@ func (c *fieldCodec) varint(value *uint64) {
 func (c *fieldCodec) text(value *string) {
 	size := uint64(len(*value))
 	if c.varint(&size); c.decodes {
-		*value = strings.Clone(c.take(size)) // whoever keeps it does not keep all fields
+		*value = strings.Clone(c.take(size)) // a text that is kept does not keep all fields
 		return
 	}
 	c.encoded = append(c.encoded, *value...)
@@ -129,8 +129,8 @@ func (c *fieldCodec) present(exists bool) bool {
 	return exists
 }
 
-// time encodes the seconds since the last time: the API has no fractions of them. 0 is the zero time, and one that is 2^63 seconds
-// before the last one.
+// time encodes the seconds since the last time: the API has no fractions of them. 0 is the zero time. A time exactly 2^63 seconds from the
+// last one becomes zero.
 func (c *fieldCodec) time(value *metav1.Time) {
 	var number uint64
 	if !c.decodes && !value.IsZero() {

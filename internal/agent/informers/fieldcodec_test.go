@@ -108,7 +108,7 @@ func TestFieldCodec_TextsWithShortForms_RoundTrip(t *testing.T) {
 	}
 }
 
-// Times that are further apart than any number of seconds are lost, and the others are decoded as they were.
+// A time exactly 2^63 seconds from the last one is lost, and the others are decoded as they were.
 func TestFieldCodec_TimesFarApart_OthersAreKept(t *testing.T) {
 	times := []int64{-1 << 62, 1 << 62, 1_700_000_000, 1<<63 - 1, -1 << 63}
 	var encoder fieldCodec

@@ -184,7 +184,7 @@ func (s *store) inherit(before, obj any) {
 
 // put stores an object under a name, or none, and returns the one before; nil if there was none.
 func (s *store) put(name types.NamespacedName, obj any) any {
-	before := s.get(name) // nobody else writes
+	before := s.get(name) // only this goroutine writes
 	s.inherit(before, obj)
 	s.mu.Lock()
 	defer s.mu.Unlock()

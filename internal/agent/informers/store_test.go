@@ -35,8 +35,11 @@ func recordingStore(kind schema.GroupVersionKind) (kept *store, notifications fu
 		DeleteFunc: func(obj any) { record("delete %s", name(obj)) },
 	}
 	cachedForm := func(obj any) (any, error) {
-		if ev, ok := obj.(*corev1.Event); ok {
-			return newCachedEvent(ev), nil
+		switch o := obj.(type) {
+		case *corev1.Event:
+			return newCachedEvent(o), nil
+		case *corev1.Pod:
+			return newCachedPod(o)
 		}
 		return obj, nil
 	}
@@ -60,6 +63,10 @@ func versionedEvent(name, version string) any {
 	return &corev1.Event{ObjectMeta: versionedMetadata(name, version)}
 }
 
+func versionedPod(name, version string) any {
+	return &corev1.Pod{ObjectMeta: versionedMetadata(name, version)}
+}
+
 func versionedMetadata(name, version string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Namespace: "app", Name: name, UID: types.UID("uid-" + name), ResourceVersion: version}
 }
@@ -72,6 +79,10 @@ func TestStore_ChangesOfEvents_AreNotified(t *testing.T) {
 	testStoreChanges(t, eventKind, versionedEvent)
 }
 
+func TestStore_ChangesOfPods_AreNotified(t *testing.T) {
+	testStoreChanges(t, podKind, versionedPod)
+}
+
 func testStoreChanges(t *testing.T, kind schema.GroupVersionKind, versioned func(name, version string) any) {
 	t.Helper()
 	kept, notifications := recordingStore(kind)
@@ -81,6 +92,9 @@ func testStoreChanges(t *testing.T, kind schema.GroupVersionKind, versioned func
 		want string
 	}{
 		{"first list", func() error { return kept.Replace([]any{versioned("a", "1"), versioned("b", "2")}, "2") }, "initial a1, initial b2, listed"},
+		{"list with a name twice", func() error {
+			return kept.Replace([]any{versioned("a", "0"), versioned("a", "1"), versioned("b", "2")}, "2")
+		}, ""},
 		{"new object", func() error { return kept.Add(versioned("c", "3")) }, "add c3"},
 		{"change", func() error { return kept.Update(versioned("a", "4")) }, "update a1 to a4"},
 		{"change of an object that the store lacks", func() error { return kept.Update(versioned("d", "5")) }, "add d5"},
@@ -207,7 +221,7 @@ func TestEventSet_RandomChanges_FindWhatIsThere(t *testing.T) {
 		if uid == 3 {
 			uid = eventBuckets + 1
 		}
-		name := uint32(i%7)*eventBuckets + uint32(i) // up to seven share a bucket
+		name := 1 + uint32(i%7) + uint32(i/7)*eventBuckets // eight or nine share a bucket
 		all = append(all, &cachedEvent{hashes: eventHashes{eventsByName: name, eventsAboutUID: uid, eventsAboutName: uint32(i % 5)}})
 	}
 	random := rand.New(rand.NewPCG(1, 2))

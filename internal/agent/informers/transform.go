@@ -221,8 +221,8 @@ func trimContainers(in []corev1.ContainerStatus, spec []corev1.Container) []core
 	return out
 }
 
-// trimContainerIDs keeps the IDs only of a container that waits for a restart: whether it had the ID of its last termination says if
-// the restart is counted already. An ID has 77 bytes.
+// trimContainerIDs keeps the IDs only of a container that waits for a restart. If its ID is that of the last termination, the restart is
+// not counted yet: see observe.ContainerTerminations. An ID of containerd has 77 bytes.
 func trimContainerIDs(c *corev1.ContainerStatus) {
 	if c.State.Terminated != nil {
 		c.State.Terminated.ContainerID = ""

@@ -56,6 +56,9 @@ func TestATrimmedPodIsJudgedLikeTheWholeOne(t *testing.T) {
 		if want, got := terminations(whole), terminations(trimmed(whole.DeepCopy())); !reflect.DeepEqual(got, want) {
 			t.Errorf("the trimmed pod %s reports the terminations\n     %+v, the whole pod\n     %+v", whole.Name, got, want)
 		}
+		if want, got := terminations(whole), terminations(trimmed(trimmed(whole.DeepCopy()))); !reflect.DeepEqual(got, want) {
+			t.Errorf("the pod %s, trimmed twice, reports the terminations\n     %+v, want\n     %+v", whole.Name, got, want)
+		}
 		if want, got := observe.NewPodFacts(withSpecImages(whole)), observe.NewPodFacts(trimmed(trimmed(whole.DeepCopy()))); !got.Equal(want) {
 			t.Errorf("the trimmed pod %s has the facts\n     %+v, the whole pod\n     %+v", whole.Name, got, want)
 		}
@@ -67,6 +70,56 @@ func TestATrimmedPodIsJudgedLikeTheWholeOne(t *testing.T) {
 			}
 			if again := health.Pod(trimmed(trimmed(whole.DeepCopy())), context); again != want {
 				t.Errorf("pod %s, trimmed twice, is judged %+v", whole.Name, again)
+			}
+		}
+	}
+}
+
+// The cache keeps the IDs of a container only if they decide which restart follows its termination.
+func TestTrimPod_ContainerIDs_AreKeptOfWaitingContainers(t *testing.T) {
+	ended := func(id string) corev1.ContainerState {
+		return corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 1, ContainerID: id}}
+	}
+	waiting := corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff"}}
+	running := corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}
+	for _, test := range []struct {
+		name          string
+		now, last     corev1.ContainerState
+		id, ended, of string // the IDs that are kept: of the container, of its state, of its last state
+		restart       int32
+	}{
+		{name: "running", now: running},
+		{name: "running again", now: running, last: ended("first"), restart: 4},
+		{name: "terminated", now: ended("second")},
+		{name: "terminated again", now: ended("second"), last: ended("first"), restart: 4},
+		{name: "waiting for its first start", now: waiting},
+		{name: "waiting, not counted", now: waiting, last: ended("second"), id: "second", of: "second", restart: 5},
+		{name: "waiting, counted", now: waiting, last: ended("first"), id: "second", of: "first", restart: 4},
+		{name: "without a state", last: ended("first"), restart: 4},
+	} {
+		pod := &corev1.Pod{Status: corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{{
+			Name: "web", ContainerID: "second", RestartCount: 4, State: test.now, LastTerminationState: test.last,
+		}}}}
+		trimmed := trimmed(pod)
+		status := trimmed.Status.ContainerStatuses[0]
+		var inState, inLast string
+		if status.State.Terminated != nil {
+			inState = status.State.Terminated.ContainerID
+		}
+		if status.LastTerminationState.Terminated != nil {
+			inLast = status.LastTerminationState.Terminated.ContainerID
+		}
+		if status.ContainerID != test.id || inState != test.ended || inLast != test.of {
+			t.Errorf("%s: the cache keeps the IDs %q, %q and %q, want %q, %q and %q", test.name,
+				status.ContainerID, inState, inLast, test.id, test.ended, test.of)
+		}
+		for form, pod := range map[string]*corev1.Pod{"whole": pod, "trimmed": trimmed} {
+			var restart int32
+			for _, t := range observe.ContainerTerminations(pod) {
+				restart = t.Restart
+			}
+			if restart != test.restart {
+				t.Errorf("%s: restart %d follows the termination of the %s Pod, want %d", test.name, restart, form, test.restart)
 			}
 		}
 	}

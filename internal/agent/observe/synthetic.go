@@ -65,7 +65,8 @@ func appendTerminations(out []ContainerTermination, pod *corev1.Pod, c *corev1.C
 	return out
 }
 
-// restartAfter returns the number of the restart that follows the termination in a container's lastState.
+// restartAfter returns the number of the restart that follows the termination in a container's lastState. The cache keeps IDs only for
+// containers that wait.
 func restartAfter(c *corev1.ContainerStatus, last *corev1.ContainerStateTerminated) int32 {
 	switch {
 	case c.State.Waiting == nil: // it runs or has terminated again

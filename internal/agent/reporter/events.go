@@ -36,15 +36,16 @@ func (r *eventReporter) reconcile(ctx context.Context, name types.NamespacedName
 		return nil
 	}
 	reports := r.reports(name, ev.Event, ev.Preexisting)
-	if len(reports) == 0 {
+	if _, known := r.targets.Object(ev.InvolvedObject.UID); known {
 		r.aboutUnknown.remove(ev.UID)
+	} else {
+		r.aboutUnknown.set(ev.UID, name, reports)
+	}
+	if len(reports) == 0 {
 		r.sink.Cancel(observe.EventKey(ev.UID))
 		r.sink.DropRejected(observe.EventSubject(ev.UID))
 		r.sink.ForgetExcept(observe.EventSubject(ev.UID), observe.EventKey(ev.UID))
 		return nil
-	}
-	if _, known := r.targets.Object(ev.InvolvedObject.UID); !known {
-		r.aboutUnknown.set(ev.UID, name, reports)
 	}
 	decision := r.decide(ev.Event)
 	if ev.Shortened && decision.Action != filter.Drop {
@@ -212,8 +213,8 @@ func (r *eventReporter) forget(uid types.UID) {
 	r.sink.ForgetExcept(observe.EventSubject(uid))
 }
 
-// forgetExpired forgets the reported Events that no cache has: they expired while no informer watched them. It returns false
-// if not all Events are listed yet.
+// forgetExpired forgets the Events that no cache has: they expired while no informer watched them. It returns false if not all
+// Events are listed yet.
 func (r *eventReporter) forgetExpired() bool {
 	known := append(r.sink.Events(), r.aboutUnknown.uids()...) // read before the caches, which have all that still exist
 	cached, ok := r.informers.EventUIDs()

@@ -12,6 +12,7 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/threeport/threeport-agent/internal/agent/filter"
 	"github.com/threeport/threeport-agent/internal/agent/observe"
@@ -54,6 +55,32 @@ func TestReporter_ExpiredEvents_AreForgotten(t *testing.T) {
 	if w.sink.forgotten(events["Stays"]) {
 		t.Error("an existing Event is forgotten, and would make a second row")
 	}
+}
+
+// Events about unknown objects are forgotten when they belong to no workload, and when they expire while no informer watches them.
+func TestReporter_EventsAboutUnknownObjects_AreForgotten(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, shared.reader, quick())
+	expectSize := func(want int) {
+		t.Helper()
+		w.eventually("the Events about unknown objects are as many as expected", func() string {
+			w.reporter.prune(time.Now())
+			sizes := w.reporter.events.aboutUnknown.sizes()
+			return complain(sizes["Events about unknown objects"] != want || sizes["instances with Events about unknown objects"] != want,
+				fmt.Sprintf("there are %v, want %d", sizes, want))
+		})
+	}
+	gone := w.parse(configMap("gone"))
+	gone.SetUID("5c4d3e2f-4e5f-6a7b-8c9d-000000000001")
+	wl := w.track("wl", "v1 ConfigMap gone")
+	w.create(event("Lost", gone))
+	w.expectEvent("Lost", wl.Resources[0])
+	expectSize(1)
+	w.reporter.events.aboutUnknown.set("expired", types.NamespacedName{Name: "expired"}, []observe.Event{{Workload: wl.Instance}})
+	handler{w.reporter}.EventsListed()
+	expectSize(1)
+	w.targets.Forget(wl.Name)
+	expectSize(0)
 }
 
 // The cache has the beginning of a long message. The report has all of it, also if the Event exists before its workload.

@@ -23,7 +23,7 @@ func (a *attributedObjects) sizes() map[string]int {
 func (e *unknownObjectEvents) sizes() map[string]int {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return map[string]int{"instances with Events about unknown objects": len(e.names)}
+	return map[string]int{"Events about unknown objects": len(e.instances), "instances with Events about unknown objects": len(e.names)}
 }
 
 func (t *transitions) size() int {

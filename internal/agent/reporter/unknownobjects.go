@@ -13,12 +13,15 @@ import (
 
 // unknownObjectEvents has the attributed Events about objects that the registry does not know, which no index finds.
 type unknownObjectEvents struct {
-	mu    sync.Mutex
-	names map[target.Instance]map[types.UID]types.NamespacedName
+	mu        sync.Mutex
+	names     map[target.Instance]map[types.UID]types.NamespacedName
+	instances map[types.UID][]target.Instance // that have an Event in names
 }
 
 func newUnknownObjectEvents() *unknownObjectEvents {
-	return &unknownObjectEvents{names: map[target.Instance]map[types.UID]types.NamespacedName{}}
+	return &unknownObjectEvents{
+		names: map[target.Instance]map[types.UID]types.NamespacedName{}, instances: map[types.UID][]target.Instance{},
+	}
 }
 
 // set records to which instances an Event is reported.
@@ -31,6 +34,7 @@ func (e *unknownObjectEvents) set(uid types.UID, name types.NamespacedName, repo
 			e.names[report.Workload] = map[types.UID]types.NamespacedName{}
 		}
 		e.names[report.Workload][uid] = name
+		e.instances[uid] = append(e.instances[uid], report.Workload)
 	}
 }
 
@@ -45,14 +49,10 @@ func (e *unknownObjectEvents) of(instance target.Instance) []types.NamespacedNam
 func (e *unknownObjectEvents) uids() []types.UID {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	var out []types.UID
-	for _, names := range e.names {
-		out = slices.AppendSeq(out, maps.Keys(names))
-	}
-	return out
+	return slices.Collect(maps.Keys(e.instances))
 }
 
-// remove removes an Event that is deleted, or reported to no instance.
+// remove removes an Event that is deleted, or whose object is known now.
 func (e *unknownObjectEvents) remove(uid types.UID) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -60,9 +60,12 @@ func (e *unknownObjectEvents) remove(uid types.UID) {
 }
 
 func (e *unknownObjectEvents) removeLocked(uid types.UID) {
-	for instance, names := range e.names {
-		if delete(names, uid); len(names) == 0 {
+	for _, instance := range e.instances[uid] {
+		if names := e.names[instance]; len(names) > 1 {
+			delete(names, uid)
+		} else {
 			delete(e.names, instance)
 		}
 	}
+	delete(e.instances, uid)
 }
