@@ -2,7 +2,6 @@ package informers
 
 import (
 	"hash/maphash"
-	"iter"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -60,8 +59,8 @@ func (x eventIndex) value(involved target.Identity) string {
 	return involved.String()
 }
 
-// get implements objectSet.
-func (s *eventSet) get(name types.NamespacedName) any {
+// get returns the Event of a name; nil if there is none.
+func (s *eventSet) get(name types.NamespacedName) *cachedEvent {
 	hash := hashOf(name)
 	for _, ev := range s[eventsByName][hash%eventBuckets] {
 		if ev.hashes[eventsByName] == hash && ev.name() == name {
@@ -71,8 +70,8 @@ func (s *eventSet) get(name types.NamespacedName) any {
 	return nil
 }
 
-// put implements objectSet. It takes Events only.
-func (s *eventSet) put(_ types.NamespacedName, before, obj any) {
+// replace removes the Event before, and adds another one. Each of them may be nil.
+func (s *eventSet) replace(before, obj any) {
 	if ev, ok := before.(*cachedEvent); ok {
 		s.remove(ev)
 	}
@@ -81,25 +80,18 @@ func (s *eventSet) put(_ types.NamespacedName, before, obj any) {
 	}
 }
 
-// len implements objectSet.
-func (s *eventSet) len() (sum int) {
+func (s *eventSet) list() []any {
+	size := 0
 	for _, bucket := range s[eventsByName] {
-		sum += len(bucket)
+		size += len(bucket)
 	}
-	return sum
-}
-
-// all implements objectSet.
-func (s *eventSet) all() iter.Seq[any] {
-	return func(yield func(any) bool) {
-		for _, bucket := range s[eventsByName] {
-			for _, ev := range bucket {
-				if !yield(ev) {
-					return
-				}
-			}
+	out := make([]any, 0, size)
+	for _, bucket := range s[eventsByName] {
+		for _, ev := range bucket {
+			out = append(out, ev)
 		}
 	}
+	return out
 }
 
 func (s *eventSet) add(ev *cachedEvent) {

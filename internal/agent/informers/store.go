@@ -1,7 +1,6 @@
 package informers
 
 import (
-	"iter"
 	"maps"
 	"slices"
 	"sync"
@@ -27,38 +26,48 @@ type store struct {
 	objects objectSet
 }
 
-// objectSet has objects in their cached form, by name. An *eventSet has Events, and a namedObjects others.
-type objectSet interface {
-	get(name types.NamespacedName) any // nil if there is none
-	// put puts an object in the place of the one before, which get returned. Nil is none.
-	put(name types.NamespacedName, before, obj any)
-	all() iter.Seq[any]
-	len() int
+// objectSet has objects in their cached form, by name: Events, or others.
+type objectSet struct {
+	events *eventSet // nil for others
+	others map[types.NamespacedName]any
 }
 
-// namedObjects is an objectSet.
-type namedObjects map[types.NamespacedName]any
-
-func (s namedObjects) get(name types.NamespacedName) any { return s[name] }
-
-func (s namedObjects) put(name types.NamespacedName, _, obj any) {
-	if obj == nil {
-		delete(s, name)
-	} else {
-		s[name] = obj
-	}
-}
-
-func (s namedObjects) all() iter.Seq[any] { return maps.Values(s) }
-
-func (s namedObjects) len() int { return len(s) }
-
-// newObjectSet returns a set for objects of a kind. It is made for a number of them.
+// newObjectSet returns a set for objects of a kind. If it is a map, it has space for a number of them.
 func newObjectSet(kind schema.GroupVersionKind, size int) objectSet {
 	if kind == eventKind {
-		return &eventSet{}
+		return objectSet{events: &eventSet{}}
 	}
-	return make(namedObjects, size)
+	return objectSet{others: make(map[types.NamespacedName]any, size)}
+}
+
+// get returns the object of a name; nil if there is none.
+func (s objectSet) get(name types.NamespacedName) any {
+	if s.events == nil {
+		return s.others[name]
+	}
+	if ev := s.events.get(name); ev != nil {
+		return ev
+	}
+	return nil
+}
+
+// put puts an object in the place of the one before, which get returned. Nil is none.
+func (s objectSet) put(name types.NamespacedName, before, obj any) {
+	switch {
+	case s.events != nil:
+		s.events.replace(before, obj)
+	case obj == nil:
+		delete(s.others, name)
+	default:
+		s.others[name] = obj
+	}
+}
+
+func (s objectSet) list() []any {
+	if s.events != nil {
+		return s.events.list()
+	}
+	return slices.AppendSeq(make([]any, 0, len(s.others)), maps.Values(s.others))
 }
 
 func newStore(
@@ -106,12 +115,12 @@ func (s *store) Replace(list []any, _ string) error {
 		listed.put(name, listed.get(name), obj)
 	}
 	before := s.replace(listed)
-	for obj := range before.all() {
+	for _, obj := range before.list() {
 		if name, _ := cachedName(obj); listed.get(name) == nil {
 			s.handler.OnDelete(obj)
 		}
 	}
-	for obj := range listed.all() {
+	for _, obj := range listed.list() {
 		name, _ := cachedName(obj)
 		s.changed(before.get(name), obj)
 	}
@@ -212,15 +221,15 @@ func (s *store) get(name types.NamespacedName) any {
 func (s *store) list() []any {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	return slices.AppendSeq(make([]any, 0, s.objects.len()), s.objects.all())
+	return s.objects.list()
 }
 
 // eventsBy returns the Events whose value in an index has a hash.
 func (s *store) eventsBy(index eventIndex, hash uint32) []*cachedEvent {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	if events, ok := s.objects.(*eventSet); ok {
-		return events.find(index, hash)
+	if s.objects.events == nil {
+		return nil
 	}
-	return nil
+	return s.objects.events.find(index, hash)
 }
