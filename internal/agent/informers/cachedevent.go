@@ -146,16 +146,20 @@ func (e *cachedEvent) name() types.NamespacedName {
 	return types.NamespacedName{Namespace: e.common.Value().namespace, Name: ev.Name}
 }
 
-// inherit marks the Event as preexisting if it is part of the first list, or was preexisting before this change. before is nil if there
-// was no object of its name.
-func (e *cachedEvent) inherit(before any, firstList bool) {
-	old, ok := before.(*cachedEvent)
-	if !firstList && (!ok || !old.common.Value().preexisting || old.metadata().UID != e.metadata().UID) {
+// markPreexisting marks an Event that is part of the first list, or was preexisting before this change. before is nil if there was no object
+// of its name. Other objects have no mark.
+func markPreexisting(before, obj any, firstList bool) {
+	ev, isEvent := obj.(*cachedEvent)
+	if !isEvent {
 		return
 	}
-	common := e.common.Value()
+	old, existed := before.(*cachedEvent)
+	if !firstList && (!existed || !old.common.Value().preexisting || old.metadata().UID != ev.metadata().UID) {
+		return
+	}
+	common := ev.common.Value()
 	common.preexisting = true
-	e.common = unique.Make(common)
+	ev.common = unique.Make(common)
 }
 
 // GetObjectKind implements runtime.Object, like DeepCopyObject.

@@ -57,6 +57,16 @@ func (c *fieldCodec) text(value *string) {
 	*value = ""
 }
 
+// hasShortForm encodes whether a text has a short form, or returns whether one is to be decoded. It visits other texts.
+func (c *fieldCodec) hasShortForm(value *string, short bool) bool {
+	if !c.present(short) {
+		c.text(value)
+		return false
+	}
+	*value = ""
+	return true
+}
+
 // hexText encodes a text as bytes if it consists of pairs of lower-case hexadecimal digits.
 func (c *fieldCodec) hexText(value *string) {
 	var packed string
@@ -65,11 +75,9 @@ func (c *fieldCodec) hexText(value *string) {
 		decoded, err := hex.DecodeString(*value)
 		packed, isHex = string(decoded), err == nil && hex.EncodeToString(decoded) == *value
 	}
-	if !c.present(isHex) {
-		c.text(value)
+	if !c.hasShortForm(value, isHex) {
 		return
 	}
-	*value = ""
 	if c.text(&packed); c.decodes {
 		*value = hex.EncodeToString([]byte(packed))
 	}
@@ -83,11 +91,9 @@ func (c *fieldCodec) uid(value *types.UID) {
 		parsed, err := uuid.Parse(string(*value))
 		id, isUUID = parsed, err == nil && parsed.String() == string(*value)
 	}
-	if !c.present(isUUID) {
-		c.text((*string)(value))
+	if !c.hasShortForm((*string)(value), isUUID) {
 		return
 	}
-	*value = ""
 	if c.decodes {
 		copy(id[:], c.take(uint64(len(id))))
 		*value = types.UID(id.String())
@@ -104,11 +110,9 @@ func (c *fieldCodec) decimal(value *string) {
 		parsed, err := strconv.ParseUint(*value, 10, 64)
 		number, isNumber = parsed, err == nil && strconv.FormatUint(parsed, 10) == *value
 	}
-	if !c.present(isNumber) {
-		c.text(value)
+	if !c.hasShortForm(value, isNumber) {
 		return
 	}
-	*value = ""
 	if c.varint(&number); c.decodes {
 		*value = strconv.FormatUint(number, 10)
 	}

@@ -80,10 +80,8 @@ func (r *registrar) upsert(kind schema.GroupKind, obj any) {
 
 // deleted keeps a tombstone of an object that an informer saw deleted.
 func (r *registrar) deleted(kind schema.GroupKind, obj any) {
-	if name, err := cachedName(obj); err == nil {
-		ref := target.Ref{Group: kind.Group, Kind: kind.Kind, Namespace: name.Namespace, Name: name.Name}
-		version := cachedVersion(obj)
-		r.delete(target.Identity{Ref: ref, UID: version.uid}, version.resourceVersion, true)
+	if o, err := meta.Accessor(obj); err == nil {
+		r.delete(identityOf(kind, o), o.GetResourceVersion(), true)
 	}
 }
 

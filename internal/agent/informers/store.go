@@ -111,7 +111,7 @@ func (s *store) Replace(list []any, _ string) error {
 		if err != nil {
 			return err
 		}
-		s.inherit(s.get(name), obj)
+		markPreexisting(s.get(name), obj, !s.listedOnce)
 		listed.put(name, listed.get(name), obj)
 	}
 	before := s.replace(listed)
@@ -184,17 +184,10 @@ func (s *store) changed(before, obj any) {
 	}
 }
 
-// inherit marks a preexisting Event. before is the object that the store has under its name.
-func (s *store) inherit(before, obj any) {
-	if ev, ok := obj.(*cachedEvent); ok {
-		ev.inherit(before, !s.listedOnce)
-	}
-}
-
 // put stores an object under a name, or none, and returns the one before; nil if there was none.
 func (s *store) put(name types.NamespacedName, obj any) any {
 	before := s.get(name) // only this goroutine writes
-	s.inherit(before, obj)
+	markPreexisting(before, obj, !s.listedOnce)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.objects.put(name, before, obj)

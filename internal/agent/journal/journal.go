@@ -45,9 +45,9 @@ type Journal struct {
 
 // state is the part of a journal that its mutex protects.
 type state struct {
-	loaded    tables                    // records of the file, until Load returns them.
-	sizes     map[string]map[uint64]int // of records after the next commit, by table and hash of the key.
-	bytes     int64                     // the sum of the sizes
+	loaded    tables                    // records of the file, until Load returns them
+	sizes     map[string]map[uint64]int // by table and hash of the key, after the next commit
+	bytes     int64                     // sum of sizes
 	dirty     map[id][]byte             // changes to commit; nil deletes
 	scheduled bool                      // the timer runs
 

@@ -13,9 +13,10 @@ import (
 
 // unknownObjectEvents has the attributed Events about objects that the registry does not know, which no index finds.
 type unknownObjectEvents struct {
-	mu        sync.Mutex
-	names     map[target.Instance]map[types.UID]types.NamespacedName
-	instances map[types.UID][]target.Instance // that have an Event in names
+	mu    sync.Mutex
+	names map[target.Instance]map[types.UID]types.NamespacedName
+	// instances are those that have an Event in names, so that a removal does not visit all of them.
+	instances map[types.UID][]target.Instance
 }
 
 func newUnknownObjectEvents() *unknownObjectEvents {
