@@ -218,7 +218,10 @@ func (c *Client) readAnswer(ctx context.Context, answer io.ReadCloser, length in
 		body = larger
 		return nil
 	}
-	err = grow(int(min(max(length+1, 4<<10), int64(most)+1)))
+	if length < 0 {
+		length = 4 << 10
+	}
+	err = grow(int(min(length, int64(most)) + 1))
 	for err == nil {
 		var n int
 		n, err = answer.Read(body[len(body):cap(body)])
