@@ -23,6 +23,7 @@ type cachedPod struct {
 	own       string                // the fields that eachPodField visits; a slice would take 16 bytes more
 }
 
+// newCachedPod returns the form of a Pod in the cache. It uses the Pod up.
 func newCachedPod(pod *corev1.Pod) (*cachedPod, error) {
 	out := &cachedPod{namespace: unique.Make(pod.Namespace), name: pod.Name, uid: pod.UID}
 	trimmed := trimPod(pod)

@@ -58,22 +58,19 @@ func firstOf[T any](list []T, n int) []T {
 }
 
 func limitConditions(in []corev1.PodCondition) []corev1.PodCondition {
-	out := slices.Clone(in[:min(len(in), maxConditions)])
-	for i := range out {
-		out[i].Reason, out[i].Message = shorten(out[i].Reason, maxStatusText), shorten(out[i].Message, maxStatusText)
+	in = in[:min(len(in), maxConditions)]
+	for i := range in {
+		in[i].Reason, in[i].Message = shorten(in[i].Reason, maxStatusText), shorten(in[i].Message, maxStatusText)
 	}
-	return out
+	return in
 }
 
 func limitState(in corev1.ContainerState) corev1.ContainerState {
 	if w := in.Waiting; w != nil {
-		in.Waiting = &corev1.ContainerStateWaiting{Reason: shorten(w.Reason, maxStatusText), Message: shorten(w.Message, maxStatusText)}
+		w.Reason, w.Message = shorten(w.Reason, maxStatusText), shorten(w.Message, maxStatusText)
 	}
-	in.Running = in.Running.DeepCopy()
 	if t := in.Terminated; t != nil {
-		limited := *t
-		limited.Reason, limited.Message = shorten(t.Reason, maxStatusText), shorten(t.Message, maxStatusText)
-		in.Terminated = &limited
+		t.Reason, t.Message = shorten(t.Reason, maxStatusText), shorten(t.Message, maxStatusText)
 	}
 	return in
 }

@@ -146,14 +146,14 @@ func trimEndpoints(value any) any {
 	return trimmed
 }
 
-// trimPod keeps the fields that health reads, and those of the reports about terminated containers and of the facts of a Pod. The fields
-// that eachPodField visits are copies: newCachedPod sets them to zero.
+// trimPod keeps the fields that health reads, and those of the reports about terminated containers and of the facts of a Pod. It changes the
+// Pod that it trims, whose memory the trimmed one shares.
 func trimPod(pod *corev1.Pod) corev1.Pod {
 	out := corev1.Pod{ObjectMeta: trimMeta(pod)}
 	if revision, ok := pod.Labels[appsv1.ControllerRevisionHashLabelKey]; ok {
 		metav1.SetMetaDataLabel(&out.ObjectMeta, appsv1.ControllerRevisionHashLabelKey, revision)
 	}
-	out.DeletionTimestamp, out.DeletionGracePeriodSeconds = pod.DeletionTimestamp.DeepCopy(), pod.DeletionGracePeriodSeconds
+	out.DeletionTimestamp, out.DeletionGracePeriodSeconds = pod.DeletionTimestamp, pod.DeletionGracePeriodSeconds
 	out.GenerateName, out.Finalizers = pod.GenerateName, firstOf(pod.Finalizers, maxFinalizers)
 	out.Spec.NodeName, out.Spec.RestartPolicy = pod.Spec.NodeName, pod.Spec.RestartPolicy
 	out.Spec.InitContainers = trimPolicies(pod.Spec.InitContainers)
@@ -163,7 +163,7 @@ func trimPod(pod *corev1.Pod) corev1.Pod {
 	}
 	out.Status.Phase = pod.Status.Phase
 	out.Status.Reason, out.Status.Message = shorten(pod.Status.Reason, maxStatusText), shorten(pod.Status.Message, maxStatusText)
-	out.Status.StartTime, out.Status.NominatedNodeName = pod.Status.StartTime.DeepCopy(), pod.Status.NominatedNodeName
+	out.Status.StartTime, out.Status.NominatedNodeName = pod.Status.StartTime, pod.Status.NominatedNodeName
 	out.Status.Conditions = limitConditions(pod.Status.Conditions)
 	out.Status.InitContainerStatuses = trimContainers(pod.Status.InitContainerStatuses, pod.Spec.InitContainers)
 	out.Status.ContainerStatuses = trimContainers(pod.Status.ContainerStatuses, pod.Spec.Containers)
@@ -206,19 +206,15 @@ func trimPolicies(in []corev1.Container) []corev1.Container {
 // it, which may be a digest. A trimmed spec has no images, so a second trimming changes nothing.
 func trimContainers(in []corev1.ContainerStatus, spec []corev1.Container) []corev1.ContainerStatus {
 	in = in[:min(len(in), maxContainers)]
-	var out []corev1.ContainerStatus
-	if len(in) > 0 {
-		out = make([]corev1.ContainerStatus, len(in))
-	}
 	for i, c := range in {
-		out[i] = corev1.ContainerStatus{
+		in[i] = corev1.ContainerStatus{
 			Name: c.Name, ContainerID: c.ContainerID, Image: shorten(imageOf(c, spec), maxImage),
 			Ready: c.Ready, Started: c.Started, RestartCount: c.RestartCount,
 			State: limitState(c.State), LastTerminationState: limitState(c.LastTerminationState),
 		}
-		trimContainerIDs(&out[i])
+		trimContainerIDs(&in[i])
 	}
-	return out
+	return in
 }
 
 // trimContainerIDs keeps the IDs only of a container that waits for a restart. If its ID is that of the last termination, the restart is

@@ -50,25 +50,25 @@ func TestATrimmedPodIsJudgedLikeTheWholeOne(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if want, got := trimmed(whole.DeepCopy()), cached.pod(); !apiequality.Semantic.DeepEqual(got, want) {
+		if want, got := trimmed(whole), cached.pod(); !apiequality.Semantic.DeepEqual(got, want) {
 			t.Errorf("the cached pod is\n     %+v, want\n     %+v", got, want)
 		}
-		if want, got := terminations(whole), terminations(trimmed(whole.DeepCopy())); !reflect.DeepEqual(got, want) {
+		if want, got := terminations(whole), terminations(trimmed(whole)); !reflect.DeepEqual(got, want) {
 			t.Errorf("the trimmed pod %s reports the terminations\n     %+v, the whole pod\n     %+v", whole.Name, got, want)
 		}
-		if want, got := terminations(whole), terminations(trimmed(trimmed(whole.DeepCopy()))); !reflect.DeepEqual(got, want) {
+		if want, got := terminations(whole), terminations(trimmed(trimmed(whole))); !reflect.DeepEqual(got, want) {
 			t.Errorf("the pod %s, trimmed twice, reports the terminations\n     %+v, want\n     %+v", whole.Name, got, want)
 		}
-		if want, got := observe.NewPodFacts(withSpecImages(whole)), observe.NewPodFacts(trimmed(trimmed(whole.DeepCopy()))); !got.Equal(want) {
+		if want, got := observe.NewPodFacts(withSpecImages(whole)), observe.NewPodFacts(trimmed(trimmed(whole))); !got.Equal(want) {
 			t.Errorf("the trimmed pod %s has the facts\n     %+v, the whole pod\n     %+v", whole.Name, got, want)
 		}
 		for _, w := range warnings {
 			context := health.Context{Now: now, Warning: w}
-			want, got := health.Pod(whole, context), health.Pod(trimmed(whole.DeepCopy()), context)
+			want, got := health.Pod(whole, context), health.Pod(trimmed(whole), context)
 			if got != want {
 				t.Errorf("pod %s with Warning %q is judged\n     %+v, as a whole\n     %+v", whole.Name, w.Reason, got, want)
 			}
-			if again := health.Pod(trimmed(trimmed(whole.DeepCopy())), context); again != want {
+			if again := health.Pod(trimmed(trimmed(whole)), context); again != want {
 				t.Errorf("pod %s, trimmed twice, is judged %+v", whole.Name, again)
 			}
 		}
@@ -262,6 +262,6 @@ func TestTrimSlice_IsJudgedLikeTheWholeOne(t *testing.T) {
 }
 
 func trimmed(pod *corev1.Pod) *corev1.Pod {
-	out := trimPod(pod)
+	out := trimPod(pod.DeepCopy())
 	return &out
 }
