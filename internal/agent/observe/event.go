@@ -163,7 +163,7 @@ type EventVersion struct {
 }
 
 func (v EventVersion) String() string {
-	return fmt.Sprintf("%s/%s/%d", v.ResourceVersion, instanceKey(v.Workload), v.ResourceID)
+	return v.ResourceVersion + "/" + instanceKey(v.Workload) + "/" + strconv.FormatInt(v.ResourceID, 10)
 }
 
 // ParseEventVersion is the reverse of [EventVersion.String]. It returns false for another text.

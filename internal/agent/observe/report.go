@@ -5,7 +5,7 @@
 package observe
 
 import (
-	"fmt"
+	"strconv"
 
 	"k8s.io/apimachinery/pkg/types"
 
@@ -57,7 +57,7 @@ type Report interface {
 	String() string
 }
 
-func instanceKey(i target.Instance) string { return fmt.Sprintf("%s/%d", i.Type, i.ID) }
+func instanceKey(i target.Instance) string { return string(i.Type) + "/" + strconv.FormatInt(i.ID, 10) }
 
 // IsSnapshot reports whether a report describes a workload as a whole: a [Status] or a [Tree]. A newer one replaces it.
 func IsSnapshot(r Report) bool {
