@@ -3,6 +3,7 @@ package informers
 import (
 	"context"
 	"fmt"
+	"iter"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -66,20 +67,21 @@ func (s *Informers) EachWarning(about types.UID, visit func(*corev1.Event)) {
 	}
 }
 
-// EventUIDs returns the UIDs of all cached Events. It returns false if some may be missing, because no informer of
-// Events runs, or one lists, has failed, is about to be replaced, or lacks the permission.
-func (s *Informers) EventUIDs() (map[types.UID]struct{}, bool) {
+// ExpiredEvents returns those of the known Events that no cache has. It returns false if caches may lack Events, because no informer of
+// Events runs, or one lists, has failed, is about to be replaced, or lacks the permission. Its set of hashes takes a tenth of the UIDs'
+// memory. An expired Event may be missing: about one of a hundred thousand has the hash of a cached one.
+func (s *Informers) ExpiredEvents(known ...iter.Seq[types.UID]) (expired []types.UID, ok bool) {
 	state, ok := s.kinds.stateOf(eventKind)
 	if !ok {
 		return nil, false
 	}
 	synced := map[string]bool{}
-	out := map[types.UID]struct{}{}
+	cached := map[uint32]struct{}{}
 	for _, i := range s.pool.eventInformers() {
 		synced[i.id.namespace] = i.hasSynced()
 		for _, obj := range i.store.list() {
 			if ev, ok := obj.(*cachedEvent); ok {
-				out[ev.metadata().UID] = struct{}{}
+				cached[hashOf(ev.metadata().UID)] = struct{}{}
 			}
 		}
 	}
@@ -88,7 +90,14 @@ func (s *Informers) EventUIDs() (map[types.UID]struct{}, bool) {
 			return nil, false
 		}
 	}
-	return out, true
+	for _, uids := range known {
+		for uid := range uids {
+			if _, exists := cached[hashOf(uid)]; !exists {
+				expired = append(expired, uid)
+			}
+		}
+	}
+	return expired, true
 }
 
 // EventsAboutUnknownObjects returns the names of the Events about objects that the registry does not know. An object of a

@@ -101,15 +101,6 @@ func (a archive) restored() (out []observe.Key) {
 	return out
 }
 
-// uids returns the UIDs of all Events.
-func (a archive) uids() []types.UID {
-	out := make([]types.UID, 0, len(a))
-	for id := range a {
-		out = append(out, types.UID(id.String()))
-	}
-	return out
-}
-
 // delivered returns what was known of the entry at the control plane.
 func (ev archivedEvent) delivered() delivered {
 	common := ev.common.Value()

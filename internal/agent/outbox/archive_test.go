@@ -2,6 +2,7 @@ package outbox
 
 import (
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"reflect"
 	"runtime"
@@ -28,8 +29,8 @@ var archiveConfig = Config{Backoff: Backoff{Base: time.Nanosecond, Max: time.Nan
 // withoutArchive returns an outbox that keeps all Events as entries.
 func withoutArchive(store Store) *Outbox {
 	o := New(archiveConfig, store)
-	for _, uid := range o.archive.uids() {
-		key := observe.EventKey(uid)
+	for _, id := range slices.Collect(maps.Keys(o.archive)) {
+		key := observe.EventKey(types.UID(id.String()))
 		o.getOrAdd(key, observe.OrderingKey(key))
 	}
 	o.archive = nil
@@ -138,8 +139,7 @@ func compareOutboxes(t *testing.T, step int, outboxes [2]*Outbox, stores [2]reco
 	t.Helper()
 	var seen [2]map[string]any
 	for n, o := range outboxes {
-		events := o.Events()
-		slices.Sort(events)
+		events := slices.Sorted(o.Events())
 		progress := map[target.Instance]target.DeliveryProgress{shop: o.Progress(shop), other: o.Progress(other)}
 		tables := map[string]map[string]string{}
 		for table, byKey := range stores[n] {
@@ -177,7 +177,7 @@ func TestArchive_DroppedEvents(t *testing.T) {
 	}
 	o.Ack(item, Receipt{RowID: 1, Instance: shop})
 	for _, o := range []*Outbox{o, New(Config{MaxBytes: 1}, store)} {
-		if uid := item.Report.(observe.Event).UID; slices.Contains(o.Events(), uid) {
+		if uid := item.Report.(observe.Event).UID; slices.Contains(slices.Collect(o.Events()), uid) {
 			t.Errorf("%s is among the cluster's Events", uid)
 		}
 	}

@@ -1,6 +1,8 @@
 package outbox
 
 import (
+	"iter"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -238,17 +240,29 @@ func (o *Outbox) Knows(key observe.Key) bool {
 	return o.knows(key)
 }
 
-// Events returns the UIDs of the cluster's Events that the outbox knows. A UID may come more than once.
-func (o *Outbox) Events() []types.UID {
+// Events returns the UIDs of the cluster's Events that the outbox knows at the call. A UID may come more than once.
+func (o *Outbox) Events() iter.Seq[types.UID] {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	out := o.archive.uids()
+	archived := slices.Collect(maps.Keys(o.archive)) // a UID as text takes four times the memory
+	var others []types.UID
 	for key, e := range o.entries {
 		if uid, ok := e.subject.EventUID(); ok && !o.dropped.has(key) {
-			out = append(out, uid)
+			others = append(others, uid)
 		}
 	}
-	return out
+	return func(yield func(types.UID) bool) {
+		for _, id := range archived {
+			if !yield(types.UID(id.String())) {
+				return
+			}
+		}
+		for _, uid := range others {
+			if !yield(uid) {
+				return
+			}
+		}
+	}
 }
 
 // Close ends intake. Pending reports can still be taken, at once: Close ends all waits for a retry and for the end of an

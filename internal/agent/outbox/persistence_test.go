@@ -145,7 +145,7 @@ func TestOutbox_ForgetRestoredEvents(t *testing.T) {
 
 	restarted := New(Config{}, kept)
 	restarted.Offer(event("again", "1"))
-	if got := restarted.Events(); len(got) != 3 {
+	if got := slices.Collect(restarted.Events()); len(got) != 3 {
 		t.Errorf("Events are %q, want the 3 of the cluster", got)
 	}
 	restarted.ForgetRestoredEvents()
@@ -163,7 +163,7 @@ func TestOutbox_ForgetRestoredEvents(t *testing.T) {
 	expectRecords(t, kept, 2, 0)
 	restarted.Offer(operation("x", "1"))
 	expectNothing(t, restarted)
-	if got := restarted.Events(); !slices.Equal(got, []types.UID{"again"}) {
+	if got := slices.Collect(restarted.Events()); !slices.Equal(got, []types.UID{"again"}) {
 		t.Errorf("Events are %q, want the one that was offered again", got)
 	}
 }
@@ -183,7 +183,7 @@ func TestOutbox_Restart_ReceiptsWithoutSubject(t *testing.T) {
 	restarted := New(Config{}, kept)
 	restarted.Offer(synthetic("pod/app/2"))
 	expectNothing(t, restarted)
-	if got := restarted.Events(); !slices.Equal(got, []types.UID{"pod/app/1"}) {
+	if got := slices.Collect(restarted.Events()); !slices.Equal(got, []types.UID{"pod/app/1"}) {
 		t.Errorf("Events are %q, want the one without a subject", got)
 	}
 	restarted.ForgetExcept(observe.SyntheticSubject("pod"))

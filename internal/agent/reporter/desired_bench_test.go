@@ -4,8 +4,10 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"iter"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"testing"
 	"time"
 
@@ -168,7 +170,7 @@ func (noSink) Knows(observe.Key) bool                           { return false }
 func (noSink) Has(observe.Report) bool                          { return false }
 func (noSink) Drop(observe.Event, string) bool                  { return false }
 func (noSink) IsConfirmed(target.Instance) bool                 { return true }
-func (noSink) Events() []types.UID                              { return nil }
+func (noSink) Events() iter.Seq[types.UID]                      { return slices.Values([]types.UID(nil)) }
 func (noSink) ForgetRestoredEvents()                            {}
 
 // runOn runs a reporter on an API server until the benchmark ends.

@@ -216,17 +216,12 @@ func (r *eventReporter) forget(uid types.UID) {
 // forgetExpired forgets the Events that no cache has: they expired while no informer watched them. It returns false if not all
 // Events are listed yet.
 func (r *eventReporter) forgetExpired() bool {
-	known := append(r.sink.Events(), r.aboutUnknown.uids()...) // read before the caches, which have all that still exist
-	cached, ok := r.informers.EventUIDs()
-	if !ok {
-		return false
+	// The known ones are read before the caches, which have all that still exist.
+	expired, ok := r.informers.ExpiredEvents(r.sink.Events(), slices.Values(r.aboutUnknown.uids()))
+	for _, uid := range expired {
+		r.forget(uid)
 	}
-	for _, uid := range known {
-		if _, exists := cached[uid]; !exists {
-			r.forget(uid)
-		}
-	}
-	return true
+	return ok
 }
 
 // reassessWarned queues the object of a Warning after the status delay, in which further Warnings may come.

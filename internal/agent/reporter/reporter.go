@@ -2,6 +2,7 @@ package reporter
 
 import (
 	"context"
+	"iter"
 	"sync"
 	"time"
 
@@ -60,7 +61,7 @@ type Ledger interface {
 	// ForgetRestoredEvents forgets the Events of an earlier process that this process has not offered.
 	ForgetRestoredEvents()
 	// Events returns the UIDs of the cluster's Events that were reported.
-	Events() []types.UID
+	Events() iter.Seq[types.UID]
 	// IsConfirmed reports whether the control plane has accepted a status of an instance.
 	IsConfirmed(target.Instance) bool
 	// Knows reports whether a key was reported, or is about to be.

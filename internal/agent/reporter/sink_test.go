@@ -2,6 +2,7 @@ package reporter
 
 import (
 	"fmt"
+	"iter"
 	"slices"
 	"sync"
 	"time"
@@ -187,7 +188,7 @@ func (r *recorder) Knows(key observe.Key) bool {
 }
 
 // Events returns the Events that were offered, by this process or, as far as the test says so, by an earlier one.
-func (r *recorder) Events() []types.UID {
+func (r *recorder) Events() iter.Seq[types.UID] {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	out := slices.Clone(r.restored)
@@ -196,7 +197,7 @@ func (r *recorder) Events() []types.UID {
 			out = append(out, ev.UID)
 		}
 	}
-	return out
+	return slices.Values(out)
 }
 
 // operations returns the offered operations of a name, oldest first.
