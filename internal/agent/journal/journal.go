@@ -146,6 +146,17 @@ var hashSeed = maphash.MakeSeed()
 // probability is one in 37 million.
 func hashOf(key string) uint64 { return maphash.String(hashSeed, key) }
 
+// hash returns the hash of table and key. If those of two records were equal, a compaction would keep one of them. The probability is that
+// of hashOf.
+func (r record) hash() uint64 {
+	var h maphash.Hash
+	h.SetSeed(hashSeed)
+	for _, part := range [][]byte{r.table, {0}, r.key} {
+		_, _ = h.Write(part)
+	}
+	return h.Sum64()
+}
+
 // resize accounts for a record's new value.
 func (s *state) resize(at id, value []byte) {
 	sizes, key := s.sizes[at.table], hashOf(at.key)

@@ -210,14 +210,14 @@ func (f *logFile) close() error {
 }
 
 // compact copies the newest record of each key into a new file that replaces this one. It reads this one twice, so that the
-// offsets of the newest records are in memory only meanwhile. After an error this one is as it was.
+// offsets of the newest records are in memory only meanwhile, by a hash of the key. After an error this one is as it was.
 func (f *logFile) compact() (*logFile, error) {
-	newest := map[id]int64{}
+	newest := map[uint64]int64{}
 	err := f.replay(func(r record) error {
-		if at := (id{string(r.table), string(r.key)}); r.value != nil {
-			newest[at] = r.offset
+		if r.value != nil {
+			newest[r.hash()] = r.offset
 		} else {
-			delete(newest, at)
+			delete(newest, r.hash())
 		}
 		return nil
 	})
@@ -226,7 +226,7 @@ func (f *logFile) compact() (*logFile, error) {
 	}
 	return replaceLog(f.path, func(next *logFile) error {
 		return f.replay(func(r record) error {
-			if newest[id{string(r.table), string(r.key)}] != r.offset {
+			if newest[r.hash()] != r.offset {
 				return nil
 			}
 			return appendTo(next, r.table, r.key, r.value)
