@@ -23,7 +23,7 @@ var zstdEncoder = sync.OnceValue(func() *zstd.Encoder {
 	encoder, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithEncoderLevel(zstd.SpeedFastest),
 		zstd.WithWindowSize(256<<10), zstd.WithLowerEncoderMem(true))
 	if err != nil {
-		panic("controlplane: " + err.Error()) // the options are constants
+		panic("zstd: " + err.Error()) // the options are constants
 	}
 	return encoder
 })

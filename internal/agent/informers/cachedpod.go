@@ -84,9 +84,12 @@ func eachStateField(state *corev1.ContainerState, f *fieldCodec) {
 	}
 }
 
+// podConditions is how many conditions a running Pod has. A list that grows to it takes three times its memory.
+const podConditions = 5
+
 // pod returns the trimmed Pod.
 func (p *cachedPod) pod() *corev1.Pod {
-	pod := &corev1.Pod{}
+	pod := &corev1.Pod{Status: corev1.PodStatus{Conditions: make([]corev1.PodCondition, 0, podConditions)}}
 	p.decodeCommon(pod)
 	eachPodField(pod, decoderOf(p.own))
 	p.identify(&pod.ObjectMeta)

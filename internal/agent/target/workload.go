@@ -109,7 +109,7 @@ type Object struct {
 	// DropsEvents is true if the object's annotation says that its Events, and those of its descendants, are not reported.
 	DropsEvents bool
 	// LookedUp is the time of the look-up, for an object of a kind without a watch; else zero.
-	LookedUp time.Time
+	LookedUp time.Time `json:",omitzero"`
 }
 
 // Attribution assigns an object to a workload.
