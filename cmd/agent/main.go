@@ -54,7 +54,7 @@ func execute(ctx context.Context, flags *flag.FlagSet, args []string, stdout, st
 		return exitUsage
 	}
 	if o.pprofAddress == "" {
-		runtime.MemProfileRate = 0 // the samples of a profile that nothing can read take 2 MB
+		runtime.MemProfileRate = 0 // the samples take 2 MB, and only pprof serves them
 	}
 	if err := run(ctx, o, live); err != nil {
 		if errors.Is(err, syscall.EADDRINUSE) {

@@ -13,7 +13,7 @@ import (
 // are known to be no secrets.
 const bundleRules = `
 rules:
-- {group: '*', kinds: ['*'], path: '**.env[name=GOMEMLIMIT|GOGC].value', action: keep}
+- {group: '*', kinds: ['*'], path: '**.env[name=GOMEMLIMIT|GOGC|GOMAXPROCS].value', action: keep}
 - {group: '*', kinds: ['*'], path: '**.env[*].value', action: drop}
 - group: '*'
   kinds: ['*']

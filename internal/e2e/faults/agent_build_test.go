@@ -68,12 +68,12 @@ func shippedBounds() (agentBuild, error) {
 		}
 	}
 	for _, env := range containers[0].Env {
-		if env.Name == "GOMEMLIMIT" || env.Name == "GOGC" {
+		if strings.HasPrefix(env.Name, "GO") {
 			out.env = append(out.env, env.Name+"="+env.Value)
 		}
 	}
-	if out.maxMemory == 0 || len(out.flags) != 1 || len(out.env) != 2 {
-		return agentBuild{}, errors.New("the agent's Deployment does not have a memory limit, --state-max-bytes, GOMEMLIMIT and GOGC, once each")
+	if out.maxMemory == 0 || len(out.flags) != 1 || len(out.env) != 3 {
+		return agentBuild{}, errors.New("the agent's Deployment does not have a memory limit, --state-max-bytes, GOMEMLIMIT, GOGC and GOMAXPROCS, once each")
 	}
 	return out, nil
 }
