@@ -156,8 +156,7 @@ func (l *lookups) record(ctx context.Context, id target.Identity) error {
 		return worker.ErrRetry
 	case errors.Is(err, errNotInstalled), errors.Is(err, errNoObject),
 		apierrors.IsNotFound(err), apierrors.IsForbidden(err), apierrors.IsMethodNotSupported(err):
-		l.targets.Upsert(target.Object{Identity: id, LookedUp: time.Now()})
-		l.targets.Delete(id.UID, time.Now())
+		l.targets.UpsertDeleted(target.Object{Identity: id, LookedUp: time.Now()}, time.Now())
 		return nil
 	default:
 		return fmt.Errorf("look up owner %s: %w", id.Ref, err)

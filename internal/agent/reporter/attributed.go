@@ -182,13 +182,11 @@ func (a *attributedObjects) prune(targets *target.Registry) (removed []types.UID
 	return removed
 }
 
-// restore adds the recorded objects to the registry, as objects that no informer has seen yet. Deleted objects come
-// first, because a name belongs to the object that was added last. Unreadable records are removed.
+// restore adds the recorded objects to the registry, as objects that no informer has seen yet. Unreadable records are removed.
 func (a *attributedObjects) restore(targets *target.Registry, now time.Time) {
 	if a.store == nil {
 		return
 	}
-	var existing []target.Object
 	for uid, value := range a.store.Load(objectTable) {
 		var r objectRecord
 		if err := json.Unmarshal(value, &r); err != nil || string(r.UID) != uid {
@@ -200,13 +198,9 @@ func (a *attributedObjects) restore(targets *target.Registry, now time.Time) {
 		a.mu.Unlock()
 		r.LookedUp = now
 		if r.DeletedAt.IsZero() {
-			existing = append(existing, r.Object)
-			continue
+			targets.Upsert(r.Object)
+		} else {
+			targets.UpsertDeleted(r.Object, r.DeletedAt)
 		}
-		targets.Upsert(r.Object)
-		targets.Delete(r.UID, r.DeletedAt)
-	}
-	for _, o := range existing {
-		targets.Upsert(o)
 	}
 }

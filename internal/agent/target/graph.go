@@ -40,7 +40,7 @@ func newGraph() graph {
 func (g *graph) upsert(o Object) bool {
 	old := g.nodes[o.UID]
 	if old != nil {
-		if old.lookedUp == 0 && old.exists() {
+		if old.isWatched() {
 			o.LookedUp = time.Time{} // A watch covers the object, so a late answer to a look-up must not make it expire.
 		}
 		if old.hasRelationsOf(o) {
@@ -62,6 +62,21 @@ func (g *graph) upsert(o Object) bool {
 		g.countReference(owner, 1)
 	}
 	return true
+}
+
+// upsertDeleted implements [Registry.UpsertDeleted], and returns what upsert returns.
+func (g *graph) upsertDeleted(o Object, at time.Time) bool {
+	if known := g.nodes[o.UID]; known != nil && known.isWatched() {
+		return false
+	}
+	before := g.latest[Compact(o.Ref)]
+	keepsName := before != nil && before.current && before.uid != o.UID
+	changed := g.upsert(o)
+	g.markDeleted(o.UID, at)
+	if keepsName {
+		g.setCurrent(before)
+	}
+	return changed
 }
 
 // refresh updates a node with a new version of its object. The object exists, even if it was marked as deleted or another object had

@@ -86,6 +86,35 @@ func TestUpsert_DeletedObject_ExistsAgain(t *testing.T) {
 	}
 }
 
+// An owner reference may have the name of an existing object and another UID. Its look-up finds nothing.
+func TestUpsertDeleted_KeepsNameOfExistingObject(t *testing.T) {
+	r := shop(t)
+	former := web
+	former.UID = "uid-web-0"
+	for range 2 { // the second time it is known
+		r.UpsertDeleted(Object{Identity: former, LookedUp: start}, start)
+		if current, ok := r.ExistingObject(web.Ref); !ok || current != web {
+			t.Errorf("the existing object is %v (%t), want %v", current, ok, web)
+		}
+	}
+	if _, known := r.Object(former.UID); !known {
+		t.Error("the deleted object is not known")
+	}
+	r.Delete(web.UID, start)
+	if current, ok := r.ExistingObject(web.Ref); ok {
+		t.Errorf("%v exists after its deletion", current)
+	}
+}
+
+func TestUpsertDeleted_WatchedObject_Stays(t *testing.T) {
+	r := shop(t)
+	r.UpsertDeleted(Object{Identity: webRS, LookedUp: start}, start)
+	if current, ok := r.ExistingObject(webRS.Ref); !ok || current != webRS {
+		t.Errorf("the existing object is %v (%t), want %v", current, ok, webRS)
+	}
+	expectAttributions(t, r, webPod, "shop: Deployment app/web")
+}
+
 func TestPrune_Retention(t *testing.T) {
 	tests := []struct {
 		reason     string

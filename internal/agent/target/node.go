@@ -27,6 +27,9 @@ func (n *node) object() Object {
 
 func (n *node) exists() bool { return n.deletedAt == 0 }
 
+// isWatched reports whether the object exists and a watch covers it.
+func (n *node) isWatched() bool { return n.exists() && n.lookedUp == 0 }
+
 // hasRelationsOf reports whether the relations are those of an object.
 func (n *node) hasRelationsOf(o Object) bool {
 	return slices.Equal(n.owners, o.Owners) && slices.Equal(n.instances, o.Instances)

@@ -26,6 +26,17 @@ func (r *Registry) Upsert(o Object) {
 	}
 }
 
+// UpsertDeleted records an object that does not exist. Its name stays that of an existing object. An object that a watch covers stays as it
+// is: it was created meanwhile.
+func (r *Registry) UpsertDeleted(o Object, at time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.graph.upsertDeleted(o, at) {
+		r.markAffected(o.UID)
+		r.signalAffected()
+	}
+}
+
 // Delete marks an object as deleted. The registry keeps it for attribution until [Registry.Prune] removes it.
 func (r *Registry) Delete(uid types.UID, now time.Time) {
 	r.mu.Lock()
