@@ -23,7 +23,7 @@ type cachedPod struct {
 	own       string                // the fields that eachPodField visits; a slice would take 16 bytes more
 }
 
-// newCachedPod returns the form of a Pod in the cache. It uses the Pod up.
+// newCachedPod returns the form of a Pod in the cache. It changes the Pod, which the caller must not use afterwards.
 func newCachedPod(pod *corev1.Pod) (*cachedPod, error) {
 	out := &cachedPod{namespace: unique.Make(pod.Namespace), name: pod.Name, uid: pod.UID}
 	trimmed := trimPod(pod)
@@ -84,7 +84,7 @@ func eachStateField(state *corev1.ContainerState, f *fieldCodec) {
 	}
 }
 
-// podConditions is how many conditions a running Pod has. A list that grows to it takes three times its memory.
+// podConditions is how many conditions a running Pod has. A list that grows to this length allocates three times as much.
 const podConditions = 5
 
 // pod returns the trimmed Pod.

@@ -146,8 +146,8 @@ func trimEndpoints(value any) any {
 	return trimmed
 }
 
-// trimPod keeps the fields that health reads, and those of the reports about terminated containers and of the facts of a Pod. It changes the
-// Pod that it trims, whose memory the trimmed one shares.
+// trimPod keeps the fields that health reads, and those of the reports about terminated containers and of the facts of a Pod. The trimmed
+// Pod shares memory with the other one, which trimPod changes.
 func trimPod(pod *corev1.Pod) corev1.Pod {
 	out := corev1.Pod{ObjectMeta: trimMeta(pod)}
 	if revision, ok := pod.Labels[appsv1.ControllerRevisionHashLabelKey]; ok {

@@ -146,7 +146,7 @@ var hashSeed = maphash.MakeSeed()
 // probability is one in 37 million.
 func hashOf(key string) uint64 { return maphash.String(hashSeed, key) }
 
-// hash returns the hash of table and key. If those of two records were equal, a compaction would keep one of them. The probability is that
+// hash returns the hash of table and key. If those of two records were equal, a compaction would lose one of them. The probability is that
 // of hashOf.
 func (r record) hash() uint64 {
 	var h maphash.Hash

@@ -60,7 +60,7 @@ type Withdrawals interface {
 type Ledger interface {
 	// ForgetRestoredEvents forgets the Events of an earlier process that this process has not offered.
 	ForgetRestoredEvents()
-	// Events returns the UIDs of the cluster's Events that were reported.
+	// Events returns the UIDs of the cluster's Events that were reported until the call.
 	Events() iter.Seq[types.UID]
 	// IsConfirmed reports whether the control plane has accepted a status of an instance.
 	IsConfirmed(target.Instance) bool

@@ -47,7 +47,7 @@ func buildAgent(ctx context.Context, dir string) (agentBuild, error) {
 	return out, err
 }
 
-// shippedBounds reads the memory limits of the agent from its Deployment.
+// shippedBounds reads the memory limits and the number of processors of the agent from its Deployment.
 func shippedBounds() (agentBuild, error) {
 	manifest, err := os.ReadFile(filepath.Join(root, "config", "manager", "deployment.yaml"))
 	if err != nil {
