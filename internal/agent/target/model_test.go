@@ -34,6 +34,12 @@ func (m *model) clearCurrent(uid types.UID) {
 	}
 }
 
+// isWatched reports whether an object exists and a watch covers it.
+func (m *model) isWatched(uid types.UID) bool {
+	o, known := m.objects[uid]
+	return known && m.deleted[uid].IsZero() && o.LookedUp.IsZero()
+}
+
 func (m *model) remove(uid types.UID) {
 	m.clearCurrent(uid)
 	delete(m.objects, uid)
@@ -242,9 +248,20 @@ func (u universe) step(r *Registry, m *model, now time.Time) string {
 			}
 		}
 		return fmt.Sprint("drop ", kind)
+	case 6:
+		o := u.object()
+		r.UpsertDeleted(o, now)
+		if !m.isWatched(o.UID) {
+			m.objects[o.UID], m.deleted[o.UID] = o, now
+			m.clearCurrent(o.UID)
+		}
+		return fmt.Sprint("upsert deleted ", o)
 	default:
 		o := u.object()
 		r.Upsert(o)
+		if m.isWatched(o.UID) {
+			o.LookedUp = time.Time{}
+		}
 		m.objects[o.UID] = o
 		delete(m.deleted, o.UID)
 		m.current[o.Ref] = o.UID
