@@ -68,7 +68,7 @@ func shippedBounds() (agentBuild, error) {
 		}
 	}
 	for _, env := range containers[0].Env {
-		if strings.HasPrefix(env.Name, "GO") {
+		if slices.Contains([]string{"GOMEMLIMIT", "GOGC", "GOMAXPROCS"}, env.Name) {
 			out.env = append(out.env, env.Name+"="+env.Value)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -23,7 +24,7 @@ const (
 // A control plane answers each report with a text as long as an answer may be: with the row, or with an error. The agent has the shipped
 // GOMEMLIMIT.
 func TestControlPlane_LongAnswers_FitMemoryLimit(t *testing.T) {
-	for status, answers := range map[int]int64{http.StatusOK: 12, http.StatusBadRequest: 8} { // the agent waits longer after each of them
+	for status, answers := range map[int]int64{http.StatusOK: 24, http.StatusBadRequest: 8} { // after some errors, the agent waits
 		t.Run(http.StatusText(status), func(t *testing.T) {
 			row, cause := strings.Repeat("x", hostileText), ""
 			if status != http.StatusOK {
@@ -58,7 +59,7 @@ func TestControlPlane_LongAnswers_FitMemoryLimit(t *testing.T) {
 				objects = append(objects, w.Object(world.ConfigMap(fmt.Sprint("small-", i))))
 			}
 			w.declareAll(objects)
-			w.Eventually("the agent has many long answers", func() error {
+			w.EventuallyWithin(15*time.Minute, "the agent has many long answers", func() error { // it waits up to 30 s after each
 				if got := answered.Load(); got < answers {
 					return fmt.Errorf("it has %d", got)
 				}
